@@ -1,0 +1,58 @@
+// The heap as the faces see it: under the lock where there are threads. Refusals leave errno set.
+// The faces are the C API (api.cc) and the names of libc and C++ (override_*.cc).
+#pragma once
+
+#include "heap.h"
+
+namespace ashlar {
+
+class Guard {
+ public:
+  fast_path Guard() {
+    if constexpr (os::has_threads) os::lock();
+  }
+  fast_path ~Guard() {
+    if constexpr (os::has_threads) os::unlock();
+  }
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+};
+
+// Without threads nothing stands between malloc and the heap: its slow path is a tail call.
+fast_path void* allocate(size_t size) {
+  const Guard guard;
+  return heap.allocate(size);
+}
+
+fast_path void release(void* block) {
+  const Guard guard;
+  heap.release(block);
+}
+
+inline void* allocate_zeroed(size_t count, size_t size) {
+  size_t bytes = 0;
+  if (__builtin_mul_overflow(count, size, &bytes)) {
+    os::set_out_of_memory();
+    return nullptr;
+  }
+  const Guard guard;
+  return heap.allocate_zeroed(bytes);
+}
+
+inline void* reallocate(void* block, size_t size) {
+  const Guard guard;
+  return heap.reallocate(block, size);
+}
+
+// `alignment` is a power of two.
+inline void* allocate_aligned(size_t alignment, size_t size) {
+  const Guard guard;
+  return heap.allocate_aligned(alignment, size);
+}
+
+inline size_t usable_size(const void* block) {
+  const Guard guard;
+  return Heap::usable_bytes(block);
+}
+
+}  // namespace ashlar

@@ -1,0 +1,123 @@
+// Validation of every structure, for ashlar_check(). Reads only; never stops the program.
+#include "heap.h"
+
+namespace ashlar {
+
+// Every block of a region: sizes that lead from one to the next, flags that agree with the
+// neighbours', starts that the page map knows.
+Address Arena::find_fault_in(const Region& region, size_t& free_seen) const {
+  bool previous_free = false;
+  Address first_in_tile = 0;
+  Address b = region.first;
+  while (b != region.end) {
+    const size_t size = block::size_of(b);
+    if (!is_sound_size(size, b, region)) return b;
+    if (block::is_previous_in_use(b) == previous_free) return b;
+    const bool is_free = !block::is_in_use(b);
+    if (is_free) {
+      if (previous_free || block::header(b) != (size | block::previous_in_use)) return b;
+      if (block::previous_free_size(b + size) != size) return b;
+      free_seen += size;
+    } else if (block::is_programs(b) && size < block::sealed_limit && !block::has_seal(b)) {
+      return b;
+    }
+    if (page_map.place_of(b) == Place::foreign) return b;
+    if (page_map.place_of(b) == Place::arena) {
+      if (first_in_tile == 0 || first_in_tile / tile_bytes != b / tile_bytes) first_in_tile = b;
+      if (page_map.first_start(b) != first_in_tile) return b;
+    } else if (is_free) {
+      return b;
+    }
+    previous_free = is_free;
+    b += size;
+  }
+  const bool ends = block::size_of(b) == 0 && block::is_in_use(b) &&
+                    block::is_previous_in_use(b) != previous_free;
+  return ends ? 0 : b;
+}
+
+// Every bin: its blocks are free, of its size, and lie in a region.
+Address Arena::find_fault_in_bins(size_t& free_seen) const {
+  for (unsigned bin = 0; bin < bin_count; ++bin) {
+    const bool marked = ((unsigned(subs_[bin / sub_count]) >> (bin % sub_count)) & 1) != 0;
+    if (marked != (bins_[bin] != 0)) return address_of(&bins_[bin]);
+    Address previous = 0;
+    for (Address b = bins_[bin]; b != 0; b = word_at(b + size_link)) {
+      if (region_of(b) == nullptr || block::is_in_use(b)) return b;
+      if (bin_of(block::free_size_of(b)) != bin) return b;
+      if (word_at(b + size_link + word_bytes) != previous) return b;
+      free_seen += block::free_size_of(b);
+      if (free_seen > free_bytes_) return b;
+      previous = b;
+    }
+  }
+  return 0;
+}
+
+Address Arena::find_fault_in_tile_bins() const {
+  size_t listed = 0;
+  for (unsigned bin = 1; bin < tile_bin_count; ++bin) {
+    if (((tile_bins_filled_ >> bin) & 1) != (tile_bins_[bin] != 0)) {
+      return address_of(&tile_bins_[bin]);
+    }
+    Address previous = 0;
+    for (Address b = tile_bins_[bin]; b != 0; b = word_at(b + tile_link)) {
+      if (region_of(b) == nullptr || block::is_in_use(b)) return b;
+      const size_t size = block::free_size_of(b);
+      if (tile_bin_of(b, size) != bin) return b;
+      if (word_at(b + tile_link + word_bytes) != previous) return b;
+      listed += size;
+      if (listed > free_bytes_) return b;
+      previous = b;
+    }
+  }
+  return 0;
+}
+
+Address Arena::find_fault() const {
+  size_t free_in_regions = 0;
+  for (const Region* region = newest_; region != nullptr; region = region->older) {
+    if (const Address b = find_fault_in(*region, free_in_regions); b != 0) return b;
+  }
+  size_t free_in_bins = 0;
+  if (const Address b = find_fault_in_bins(free_in_bins); b != 0) return b;
+  if (const Address b = find_fault_in_tile_bins(); b != 0) return b;
+  const bool agree = free_in_regions == free_bytes_ && free_in_bins == free_bytes_;
+  return agree ? 0 : address_of(this);
+}
+
+Address Heap::find_fault_in_ring(SizeClass c) const {
+  const Class& k = classes_[c.index];
+  const Word offset =
+      k.ring == nullptr ? 0 : wrapping_subtract(address_of(k.ring), address_of(&empty_page));
+  if (direct_[block_granules(c)] != offset) return address_of(&k);
+  if (k.ring == nullptr) return 0;
+  uint32_t count = 0;
+  const Page* page = k.ring;
+  do {
+    if (page->full || page->class_index != c.index || page->next->previous != page) {
+      return address_of(page);
+    }
+    if (++count > k.pages) return address_of(&k);
+    page = page->next;
+  } while (page != k.ring);
+  return 0;
+}
+
+Address Heap::find_fault() const {
+  if constexpr (!profile.has_pages) return 0;
+  for (unsigned i = 0; i < class_count; ++i) {
+    if (const Address fault = find_fault_in_ring({i}); fault != 0) return fault;
+  }
+  for (const Slab* slab = slabs_; slab != nullptr; slab = slab->older) {
+    for (const Page& page : slab->pages) {
+      if (page.tiles == 0) continue;
+      const Word word = page_map.word_of(page.start);
+      if (!PageMap::is_page(word) || &PageMap::page_of(word) != &page) return page.start;
+      if (const Address fault = page.find_fault(); fault != 0) return fault;
+    }
+  }
+  return 0;
+}
+
+}  // namespace ashlar

@@ -1,0 +1,434 @@
+#include "heap.h"
+
+#include "ashlar.h"
+
+namespace ashlar {
+
+using block::Owner;
+
+constinit Heap heap{};
+constinit Page Heap::empty_page{};
+
+keep_in_binary constexpr char fingerprint[] =
+    "ashlar " ASHLAR_TEXT(ASHLAR_VERSION_MAJOR) "." ASHLAR_TEXT(ASHLAR_VERSION_MINOR) "."
+    ASHLAR_TEXT(ASHLAR_VERSION_PATCH) " " ASHLAR_TEXT(ASHLAR_PROFILE);
+
+// Small blocks, when the fast path found none.
+
+void* Heap::allocate_slow(size_t size) {
+  Address b = 0;
+  if constexpr (profile.has_pages) {
+    if (size <= small_max_bytes) b = page_block(class_of(size));
+  }
+  if (b == 0) b = arena_block(size, granule_bytes);
+  return pointer_to(b);
+}
+
+// A block from a page, or 0: the class is cold or there is no memory for a page.
+Address Heap::page_block(SizeClass c) {
+  Class& k = classes_[c.index];
+  for (;;) {
+    Page* page = k.ring;
+    if (page == nullptr) {
+      bool gift = false;
+      if (k.pages == 0 && stays_cold(c, gift)) return 0;
+      page = new_page(c, gift);
+      if (page == nullptr) return 0;
+    }
+    if (page->free == 0 && !page->carve_more()) {
+      leave_ring(*page);
+      page->full = true;
+      set_due(*page, 1);
+      continue;
+    }
+    const Address b = page->free;
+    page->pop(b);
+    return b;
+  }
+}
+
+bool Heap::stays_cold(SizeClass c, bool& gift) {
+  // Charges are by the size of the arena block, which may serve several classes.
+  Class& k = classes_[c.index];
+  const size_t page_bytes = class_table.tiles[c.index] * tile_bytes;
+  const size_t usable = block::bytes_for(block_bytes_of(c)) - word_bytes;
+  const Class& charged = classes_[class_of(min(usable, small_max_bytes)).index];
+  if (charged.cold_bytes + block_bytes_of(c) >= page_bytes) return false;
+  if (k.trips < trips_for_page) {
+    ++k.trips;
+    return true;
+  }
+  gift = gift_bytes_ + page_bytes <= arena.committed_bytes() / gift_share;
+  return !gift;
+}
+
+// Rings.
+
+void Heap::set_ring(SizeClass c, Page* page) {
+  classes_[c.index].ring = page;
+  const Word offset =
+      page == nullptr ? 0 : wrapping_subtract(address_of(page), address_of(&empty_page));
+  size_t granules = c.index == 0 ? 0 : block_granules({c.index - 1}) + 1;
+  for (; granules <= block_granules(c); ++granules) direct_[granules] = offset;
+}
+
+// Behind the others: they shall fill up, and this one may empty.
+void Heap::enter_ring(Page& page) {
+  page.full = false;
+  Page* first = classes_[page.class_index].ring;
+  if (first == nullptr) {
+    page.next = page.previous = &page;
+    set_ring(page.size_class(), &page);
+    set_due(page, Page::never);
+    return;
+  }
+  page.next = first;
+  page.previous = first->previous;
+  first->previous->next = &page;
+  first->previous = &page;
+  set_due(page, page.used());
+  if (first->next != &page) return;
+  // The other one is no longer alone.
+  if (first->used() == 0) {
+    leave_ring(*first);
+    give_page_back(*first);
+    set_due(page, Page::never);
+  } else {
+    set_due(*first, first->used());
+  }
+}
+
+void Heap::leave_ring(Page& page) {
+  if (page.next == &page) {
+    set_ring(page.size_class(), nullptr);
+    return;
+  }
+  page.previous->next = page.next;
+  page.next->previous = page.previous;
+  if (classes_[page.class_index].ring == &page) set_ring(page.size_class(), page.next);
+}
+
+// Starts a new count: the frees so far move to the heap's, the live blocks stay.
+void Heap::set_due(Page& page, uint32_t due) {
+  const uint32_t freed = page.freed();
+  frees_ += freed;
+  page.allocated = wrapping_subtract32(page.allocated, freed);
+  page.due = page.goal = due;
+}
+
+void Heap::page_due(Page& page) {
+  if (page.full) return enter_ring(page);
+  const uint32_t used = page.used();
+  if (page.next == &page) return set_due(page, Page::never);
+  if (used != 0) return set_due(page, used);
+  leave_ring(page);
+  give_page_back(page);
+}
+
+// Pages.
+
+// The more pages a class has, the longer the new ones.
+size_t Heap::page_tiles(SizeClass c) const {
+  const size_t base = class_table.tiles[c.index];
+  size_t tiles = base;
+  for (uint32_t pages = 4; pages <= no_more_busy_doublings_from; pages *= 4) {
+    if (classes_[c.index].pages >= pages && 2 * tiles <= max_page_tiles) tiles *= 2;
+  }
+  return tiles;
+}
+
+Address Heap::take_tiles(size_t tiles) {
+  if (const Address start = arena.allocate_tiles(tiles); start != 0) return start;
+  if (release_empty_pages()) {
+    if (const Address start = arena.allocate_tiles(tiles); start != 0) return start;
+  }
+  if (!arena.grow(tiles * tile_bytes, tile_bytes)) return 0;
+  return arena.allocate_tiles(tiles);
+}
+
+Page* Heap::new_descriptor() {
+  if (unused_descriptors_ == nullptr) {
+    const Address slab = take_from_arena(block::bytes_for(sizeof(Slab)), granule_bytes, Owner::allocator);
+    if (slab == 0) return nullptr;
+    Slab& fresh = at<Slab>(slab);
+    fresh.older = slabs_;
+    slabs_ = &fresh;
+    for (Page& page : fresh.pages) {
+      page.tiles = 0;
+      page.next = unused_descriptors_;
+      unused_descriptors_ = &page;
+    }
+  }
+  Page* page = unused_descriptors_;
+  unused_descriptors_ = page->next;
+  return page;
+}
+
+Page* Heap::new_page(SizeClass c, bool gift) {
+  Page* page = new_descriptor();
+  if (page == nullptr) return nullptr;
+  size_t tiles = page_tiles(c);
+  Address start = take_tiles(tiles);
+  if (start == 0 && tiles != class_table.tiles[c.index]) {
+    tiles = class_table.tiles[c.index];
+    start = take_tiles(tiles);
+  }
+  if (start == 0) {
+    page->next = unused_descriptors_;
+    unused_descriptors_ = page;
+    return nullptr;
+  }
+  page->set_up(start, tiles, c);
+  page->gift = gift;
+  page_map.set_page(start, tiles, *page);
+  if (gift) gift_bytes_ += tiles * tile_bytes;
+  ++classes_[c.index].pages;
+  enter_ring(*page);
+  return page;
+}
+
+// `page` is empty and in no ring.
+void Heap::give_page_back(Page& page) {
+  set_due(page, 0);
+  const Address start = page.start;
+  const size_t tiles = page.tiles;
+  Class& k = classes_[page.class_index];
+  if (--k.pages == 0) k.trips = 0;
+  if (page.gift) gift_bytes_ -= tiles * tile_bytes;
+  page.tiles = 0;
+  page.next = unused_descriptors_;
+  unused_descriptors_ = &page;
+  page_map.set_arena(start, tiles);
+  page_map.add_start(start);
+  arena.free(start);
+}
+
+// Only a page that is alone in its ring can be empty.
+bool Heap::release_empty_pages() {
+  bool released = false;
+  for (Class& k : classes_) {
+    Page* page = k.ring;
+    if (page == nullptr || page->next != page || page->used() != 0) continue;
+    leave_ring(*page);
+    give_page_back(*page);
+    released = true;
+  }
+  return released;
+}
+
+// Blocks of the arena.
+
+// Memory grows only when no empty page is held that could serve instead.
+Address Heap::take_from_arena(size_t need, size_t alignment, Owner owner) {
+  if (const Address b = arena.allocate(need, alignment, owner); b != 0) return b;
+  if (release_empty_pages()) {
+    if (const Address b = arena.allocate(need, alignment, owner); b != 0) return b;
+  }
+  if (!arena.grow(need, alignment)) return 0;
+  return arena.allocate(need, alignment, owner);
+}
+
+Address Heap::arena_block(size_t size, size_t alignment) {
+  const bool sane = size <= max_request_bytes && alignment <= max_request_bytes - size;
+  const Address b =
+      sane ? take_from_arena(block::bytes_for(size), alignment, Owner::program) : 0;
+  if (b == 0) {
+    os::set_out_of_memory();
+  } else {
+    count_in(b);
+  }
+  return b;
+}
+
+// A block that a page could hold is charged to its class until it is gone.
+void Heap::count_in(Address b) {
+  const size_t usable = block::usable_bytes(b);
+  ++arena_live_blocks_;
+  arena_live_bytes_ += usable;
+  if (uint32_t* cold_bytes = cold_bytes_for(usable); cold_bytes != nullptr) {
+    *cold_bytes += uint32_t(usable + word_bytes);
+  }
+}
+
+void Heap::count_out(Address b) {
+  const size_t usable = block::usable_bytes(b);
+  --arena_live_blocks_;
+  arena_live_bytes_ -= usable;
+  if (uint32_t* cold_bytes = cold_bytes_for(usable); cold_bytes != nullptr) {
+    *cold_bytes -= uint32_t(usable + word_bytes);
+  }
+}
+
+// Where arena blocks of this size are charged. One account serves the classes whose blocks the
+// arena makes equally large.
+uint32_t* Heap::cold_bytes_for(size_t usable) {
+  if (!profile.has_pages || usable > small_max_bytes + granule_bytes) return nullptr;
+  return &classes_[class_of(min(usable, small_max_bytes)).index].cold_bytes;
+}
+
+void Heap::free_in_arena(Address b) {
+  count_out(b);
+  ++frees_;
+  arena.free(b);
+}
+
+// Giving back what the fast path does not take.
+
+void Heap::release_slow(Address b) {
+  if (b == 0) return;
+  if constexpr (profile.catches_misuse) demand_live_in_arena(b);
+  free_in_arena(b);
+}
+
+// The tests of the fast path failed: the exact answer.
+void Heap::release_suspect(Page& page, Address b) {
+  stop_unless_live(page, b);
+  release_in(page, b);
+}
+
+void Heap::stop_unless_live(const Page& page, Address b) {
+  const size_t index = page.index_of(b);
+  if (index >= page.carved) {
+    stop_on_fault(index < page.capacity ? Fault::never_allocated : Fault::interior_pointer, b);
+  }
+  if (page.is_free(b)) stop_on_fault(Fault::double_free, b);
+}
+
+void Heap::demand_live_in_arena(Address b) {
+  const bool ours = page_map.place_of(b) == Place::arena;
+  const Fault fault = ours ? arena.fault_at(b) : Fault::foreign_pointer;
+  if (fault != Fault::none) stop_on_fault(fault, b);
+}
+
+// Usable bytes of a live block, and its page, or null when it is the arena's. Stops on misuse.
+size_t Heap::demand_usable_bytes(Address b, Page*& page) {
+  const Word word = page_map.word_of(b);
+  if (profile.has_pages && PageMap::is_page(word)) {
+    page = &PageMap::page_of(word);
+    if (profile.catches_misuse && !page->looks_live(b)) stop_unless_live(*page, b);
+    return page->block_bytes();
+  }
+  if constexpr (profile.catches_misuse) demand_live_in_arena(b);
+  page = nullptr;
+  return block::usable_bytes(b);
+}
+
+size_t Heap::usable_bytes(const void* block) {
+  if (block == nullptr) return 0;
+  Page* page = nullptr;
+  return demand_usable_bytes(address_of(block), page);
+}
+
+// The other forms.
+
+void* Heap::allocate_zeroed(size_t size) {
+  void* block = allocate(size);
+  if (block == nullptr) return nullptr;
+  const Address b = address_of(block);
+  if (size <= small_max_bytes) {
+    clear_bytes(b, size);
+    return block;
+  }
+  // Fresh memory is zero, but for a link in the last word.
+  clear_bytes(b, min(size, arena.dirty_bytes(b)));
+  word_at(b + block::usable_bytes(b) - word_bytes) = 0;
+  return block;
+}
+
+void* Heap::allocate_aligned(size_t alignment, size_t size) {
+  if (alignment <= granule_bytes) return allocate(size);
+  if constexpr (profile.has_pages) {
+    // Blocks of a page stand at multiples of their size from an aligned start.
+    if (alignment <= small_max_bytes && size <= small_max_bytes) {
+      const size_t rounded = align_up(max(size, 1), alignment);
+      const SizeClass c = class_of(min(rounded, small_max_bytes));
+      if (rounded <= small_max_bytes && block_bytes_of(c) % alignment == 0) {
+        if (const Address b = page_block(c); b != 0) return pointer_to(b);
+      }
+    }
+  }
+  return pointer_to(arena_block(size, alignment));
+}
+
+bool Heap::resize_in_arena(Address b, size_t size) {
+  const size_t need = block::bytes_for(size);
+  count_out(b);
+  bool done = arena.resize(b, need);
+  if (!done && arena.is_last(b)) {
+    done = (release_empty_pages() && arena.resize(b, need)) || arena.grow_last(b, need);
+  }
+  count_in(b);
+  return done;
+}
+
+void* Heap::reallocate(void* block, size_t size) {
+  if (block == nullptr) return allocate(size);
+  const Address b = address_of(block);
+  Page* page = nullptr;
+  const size_t usable = demand_usable_bytes(b, page);
+  if (size > max_request_bytes) {
+    os::set_out_of_memory();
+    return nullptr;
+  }
+  if (page == nullptr) {
+    if (resize_in_arena(b, size)) return block;
+  } else if (size <= usable && (size > usable / 2 || usable == granule_bytes)) {
+    return block;
+  }
+  void* moved = allocate(size);
+  if (moved == nullptr) return size <= usable ? block : nullptr;
+  copy_bytes(address_of(moved), b, min(size, usable));
+  release(block);
+  return moved;
+}
+
+size_t Heap::good_bytes(size_t size) {
+  if (size > max_request_bytes) return size;
+  const size_t in_arena = block::bytes_for(size) - word_bytes;
+  if (!profile.has_pages || size > small_max_bytes) return in_arena;
+  return min(in_arena, block_bytes_of(class_of(size)));
+}
+
+// Facts.
+
+bool Heap::reserve(size_t bytes) {
+  // Room for a page's alignment, a slab of descriptors and the block's header.
+  constexpr size_t around = 2 * tile_bytes + sizeof(Slab);
+  if (bytes > max_request_bytes - around) return false;
+  const size_t need = block::bytes_for(bytes + around);
+  return arena.last_free_bytes() >= need || arena.grow(need, granule_bytes);
+}
+
+size_t Heap::static_bytes() {
+  // On 64 bits the root of the page map is address space, of which little is ever touched.
+  return sizeof(Heap) + sizeof(Arena) + min(sizeof(PageMap), 2 * tile_bytes);
+}
+
+size_t Heap::used_peak_bytes() const {
+  return static_bytes() + arena.committed_bytes() - arena.never_used_bytes();
+}
+
+void Heap::fill_in(ashlar_stats_t& stats) const {
+  uint64_t frees = frees_;
+  size_t live_blocks = arena_live_blocks_;
+  size_t live_bytes = arena_live_bytes_;
+  for (const Slab* slab = slabs_; slab != nullptr; slab = slab->older) {
+    for (const Page& page : slab->pages) {
+      if (page.tiles == 0) continue;
+      frees += page.freed();
+      live_blocks += page.used();
+      live_bytes += page.used() * page.block_bytes();
+    }
+  }
+  stats.allocations = frees + live_blocks;
+  stats.frees = frees;
+  stats.live_blocks = live_blocks;
+  stats.live_bytes = live_bytes;
+  stats.committed_bytes = static_bytes() + arena.committed_bytes();
+  stats.used_peak_bytes = used_peak_bytes();
+  stats.free_bytes = arena.free_bytes();
+  stats.largest_free_bytes = arena.largest_free_bytes();
+  stats.grow_count = arena.grow_count();
+}
+
+}  // namespace ashlar

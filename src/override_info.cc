@@ -1,0 +1,102 @@
+// Questions and wishes that programs put to a malloc. Sizes are those of ashlar_stats().
+#include <limits.h>
+#include <malloc.h>
+#include <stdint.h>
+
+#include "ashlar.h"
+#include "os.h"
+#include "override_names.h"
+
+namespace {
+
+ashlar_stats_t current_stats() {
+  ashlar_stats_t stats;
+  ashlar_stats(&stats);
+  return stats;
+}
+
+// Fields of int or of size_t. A number that does not fit stays the largest that does.
+template <class Field>
+void set_field(Field& field, size_t value) {
+  constexpr size_t largest = Field(-1) < Field(0) ? size_t{INT_MAX} : SIZE_MAX;
+  field = static_cast<Field>(value < largest ? value : largest);
+}
+
+template <class Info>
+Info info_of(const ashlar_stats_t& stats) {
+  Info info{};
+  set_field(info.arena, stats.committed_bytes);
+  set_field(info.usmblks, stats.committed_bytes);  // the most ever held: memory is never given back
+  set_field(info.uordblks, stats.live_bytes);
+  set_field(info.fordblks, stats.free_bytes);
+  // The longest free run is all that is known of their number.
+  set_field(info.ordblks, stats.largest_free_bytes > 0 ? 1 : 0);
+  return info;
+}
+
+struct Text {
+  char characters[160];
+  size_t length = 0;
+
+  void add(const char* words) {
+    for (; *words != 0; ++words) characters[length++] = *words;
+  }
+
+  void add_line(const char* words, uint64_t number) {
+    add(words);
+    char digits[20];
+    size_t count = 0;
+    do {
+      digits[count++] = static_cast<char>('0' + number % 10);
+      number /= 10;
+    } while (number != 0);
+    while (count > 0) characters[length++] = digits[--count];
+    characters[length++] = '\n';
+  }
+};
+
+}  // namespace
+
+ASHLAR_EXTRA_NAME struct mallinfo mallinfo() { return info_of<struct mallinfo>(current_stats()); }
+
+// Nothing can be set: 0, no success.
+ASHLAR_EXTRA_NAME int mallopt(int, int) { return 0; }
+
+// Nothing was given back to the system: linear memory can't shrink, and natively it is kept.
+ASHLAR_EXTRA_NAME int malloc_trim(size_t) { return 0; }
+
+ASHLAR_EXTRA_NAME void malloc_stats() {
+  const ashlar_stats_t stats = current_stats();
+  Text text;
+  text.add_line("max system bytes = ", stats.committed_bytes);
+  text.add_line("system bytes     = ", stats.committed_bytes);
+  text.add_line("in use bytes     = ", stats.live_bytes);
+  text.characters[text.length] = 0;
+  ashlar::os::write_error(text.characters, text.length);
+}
+
+#if defined(__EMSCRIPTEN__)
+
+// Read by the OS layer before it takes memory.
+extern "C" size_t ashlar_footprint_limit;
+extern "C" constinit size_t ashlar_footprint_limit = SIZE_MAX;
+
+ASHLAR_EXTRA_NAME size_t malloc_footprint() { return current_stats().committed_bytes; }
+
+// It never shrinks.
+ASHLAR_EXTRA_NAME size_t malloc_max_footprint() { return current_stats().committed_bytes; }
+
+ASHLAR_EXTRA_NAME size_t malloc_footprint_limit() { return ashlar_footprint_limit; }
+
+ASHLAR_EXTRA_NAME size_t malloc_set_footprint_limit(size_t bytes) {
+  ashlar_footprint_limit = bytes;
+  return bytes;
+}
+
+#else
+
+#include <stdio.h>
+
+ASHLAR_EXTRA_NAME struct mallinfo2 mallinfo2() { return info_of<struct mallinfo2>(current_stats()); }
+
+#endif

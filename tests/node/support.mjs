@@ -1,0 +1,328 @@
+// Builds and runs the programs of tests/node/programs. A program is linked once per target, profile
+// and set of options (build/tests-node, named by a hash of all that goes in) and started as a fresh
+// instance for every case. Hosts offer only what such a program needs: a write, and nothing else.
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import { buildPath, emcc, findEmscripten, findWasi, root, wasiCompile } from '../../demo/toolchain.mjs';
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+const programs = path.join(here, 'programs');
+const outputs = buildPath('tests-node');
+// Another build tree, so that a test can be tried on a core that was broken on purpose.
+const archives = process.env.ASHLAR_BUILD_DIR ?? buildPath();
+
+export const profiles = ['fast', 'small', 'bare'];
+
+// How a program is linked. Emscripten is linked at -O1: above, its glue renames the exports.
+const exported = ['malloc', 'free', 'calloc', 'realloc', 'ashlar_last_message', 'ashlar_check'];
+const glue = [
+  '-O1',
+  '--no-entry',
+  `-sEXPORTED_FUNCTIONS=${exported.map((name) => `_${name}`).join(',')}`,
+];
+const javascript = [...glue, '-sMODULARIZE', '-sENVIRONMENT=node', '-sNODEJS_CATCH_EXIT=0'];
+const reactor = ['-mexec-model=reactor', ...exported.map((name) => `-Wl,--export=${name}`)];
+export const kinds = {
+  // Memory made by the module, up to 4 GiB.
+  wasi: { target: 'wasi', flags: reactor, output: 'wasm' },
+  // Memory made by the host, which chooses where it ends.
+  'wasi-limit': {
+    target: 'wasi',
+    flags: [...reactor, '-Wl,--import-memory', '-Wl,--initial-memory=1048576'],
+    output: 'wasm',
+    initialPages: 16,
+  },
+  // The host makes the memory here too.
+  'emscripten-growth': {
+    target: 'emscripten',
+    flags: [
+      ...javascript,
+      '-sALLOW_MEMORY_GROWTH',
+      '-sMAXIMUM_MEMORY=4GB',
+      '-sIMPORTED_MEMORY',
+    ],
+    output: 'js',
+    initialPages: 256,
+  },
+  'emscripten-fixed': {
+    target: 'emscripten',
+    flags: [...javascript, '-sINITIAL_MEMORY=32MB', '-sABORTING_MALLOC=0'],
+    output: 'js',
+  },
+  'emscripten-standalone': {
+    target: 'emscripten',
+    flags: [...glue, '-sSTANDALONE_WASM', '-sALLOW_MEMORY_GROWTH', '-sMAXIMUM_MEMORY=128MB'],
+    output: 'wasm',
+  },
+};
+
+export function archive(target, profile = 'fast', name = 'libashlar.a') {
+  const folder = profile === 'fast' ? target : `${target}-${profile}`;
+  const file = path.join(archives, folder, name);
+  if (!fs.existsSync(file)) {
+    throw new Error(`${path.relative(root, file)} is missing: run ./dev build first`);
+  }
+  return file;
+}
+
+const digest = (parts) => {
+  const hash = createHash('sha256');
+  for (const part of parts) hash.update(part).update('\0');
+  return hash.digest('hex').slice(0, 12);
+};
+
+// Makes a file under its final name at once: test files run beside each other.
+async function makeOnce(stem, key, extension, make) {
+  const file = path.join(outputs, `${stem}-${key}.${extension}`);
+  if (fs.existsSync(file)) return file;
+  fs.mkdirSync(outputs, { recursive: true });
+  const folder = fs.mkdtempSync(path.join(outputs, 'new-'));
+  try {
+    await make(path.join(folder, path.basename(file)));
+    // The file that says all is there comes last.
+    const made = fs.readdirSync(folder).sort((a, b) => a.endsWith(extension) - b.endsWith(extension));
+    for (const name of made) fs.renameSync(path.join(folder, name), path.join(outputs, name));
+  } finally {
+    fs.rmSync(folder, { recursive: true });
+  }
+  for (const name of fs.readdirSync(outputs)) {
+    const old = name.startsWith(`${stem}-`) && name.length === path.basename(file).length;
+    if (old && !name.startsWith(`${stem}-${key}`) && /^[0-9a-f]{12}\./.test(name.slice(stem.length + 1))) {
+      fs.rmSync(path.join(outputs, name), { force: true });
+    }
+  }
+  return file;
+}
+
+const headers = () => [
+  ...fs.readdirSync(programs).filter((name) => name.endsWith('.h')).map((name) => path.join(programs, name)),
+  path.join(root, 'include/ashlar.h'),
+];
+const compilers = {
+  wasi: { compile: wasiCompile, kind: () => findWasi().kind },
+  emscripten: { compile: emcc, kind: () => findEmscripten().kind },
+};
+
+// Compiles one source of tests/node/programs (or a path) to an object.
+export async function compileObject(target, source, flags = []) {
+  const file = path.resolve(programs, source);
+  const { compile, kind } = compilers[target];
+  // -fno-builtin: the compiler may otherwise remove what is to be tested.
+  const all = ['-c', '-O2', '-fno-builtin', '-Wall', '-Wextra', '-Werror', '-Wno-unused-result', ...flags];
+  const inputs = [file, ...headers()].map((name) => fs.readFileSync(name));
+  const key = digest([kind(), ...all, ...inputs]);
+  const name = `${path.basename(source).replace('.', '_')}-${target}${flags.join('')}`;
+  return makeOnce(name.replace(/[^\w.+-]/g, '_'), key, 'o', (output) =>
+    compile([...all, `-I${path.join(root, 'include')}`, `-I${programs}`, file, '-o', output]),
+  );
+}
+
+// Links objects with an archive (null: none) to a .wasm, or to a .js with its .wasm beside it.
+export async function link(target, stem, objects, library, flags, extension, options = {}) {
+  const { compile, kind } = compilers[target];
+  const inputs = [...objects, ...(library ? [library] : [])];
+  const contents = inputs.map((name) => fs.readFileSync(name));
+  const key = digest([kind(), extension, ...flags, ...contents]);
+  return makeOnce(stem, key, extension, (output) =>
+    compile([...inputs, ...flags, '-o', output], options),
+  );
+}
+
+const everyCase = [
+  'cases.c', 'rows_a.c', 'rows_b.c', 'rows_c.c', 'rows_d.c', 'rows_i.c',
+  'semantics.c', 'misuse.c', 'model.c', 'coexist.c',
+];
+
+// The program that holds all cases: {file, kind}.
+export async function casesProgram(kindName, profile = 'fast') {
+  const kind = kinds[kindName];
+  const library = archive(kind.target, profile);
+  const objects = [];
+  for (const source of everyCase) objects.push(await compileObject(kind.target, source));
+  const stem = `cases-${kindName}-${profile}`;
+  const file = await link(kind.target, stem, objects, library, kind.flags, kind.output);
+  return { file, ...kind, name: kindName };
+}
+
+// Several at once, two at a time.
+export async function buildAll(jobs) {
+  const results = new Array(jobs.length);
+  let next = 0;
+  const work = async () => {
+    while (next < jobs.length) {
+      const index = next++;
+      results[index] = await jobs[index]();
+    }
+  };
+  await Promise.all([work(), work()]);
+  return results;
+}
+
+// ---- running
+
+const modules = new Map();
+function compiled(file) {
+  if (!modules.has(file)) modules.set(file, new WebAssembly.Module(fs.readFileSync(file)));
+  return modules.get(file);
+}
+
+function wasiImports(memory, output) {
+  const view = () => new DataView(memory().buffer);
+  const none = () => 0;
+  return {
+    fd_write(descriptor, vectors, count, written) {
+      let bytes = 0;
+      for (let index = 0; index < count; index++) {
+        const address = view().getUint32(vectors + 8 * index, true);
+        const length = view().getUint32(vectors + 8 * index + 4, true);
+        output(descriptor, Buffer.from(new Uint8Array(memory().buffer, address, length)).toString());
+        bytes += length;
+      }
+      view().setUint32(written, bytes, true);
+      return 0;
+    },
+    fd_close: none,
+    fd_seek: () => 70,
+    fd_fdstat_get: () => 8,
+    environ_sizes_get(count, bytes) {
+      view().setUint32(count, 0, true);
+      view().setUint32(bytes, 0, true);
+      return 0;
+    },
+    environ_get: none,
+    proc_exit(status) {
+      throw new Error(`exit ${status}`);
+    },
+  };
+}
+
+// Starts a program: {exports, memory, text, call}. Options: limitPages, where the host makes the
+// memory; beforeStart({exports, memory}), run before any code of the program; onAbort.
+export async function start(program, options = {}) {
+  const { limitPages = 65536, beforeStart = () => {}, onAbort } = options;
+  const text = { stdout: '', stderr: '' };
+  const output = (descriptor, chunk) => {
+    text[descriptor === 1 ? 'stdout' : 'stderr'] += chunk;
+  };
+  const hostMemory = program.initialPages
+    ? new WebAssembly.Memory({ initial: program.initialPages, maximum: limitPages })
+    : null;
+  let exports;
+  let memory = hostMemory;
+  const instantiate = (file, imports) => {
+    const instance = new WebAssembly.Instance(compiled(file), imports);
+    exports = instance.exports;
+    memory ??= exports.memory;
+    beforeStart({ exports, memory });
+    return instance;
+  };
+  if (program.output === 'js') {
+    const factory = createRequire(program.file)(program.file);
+    await factory({
+      ...(hostMemory ? { wasmMemory: hostMemory } : {}),
+      print: (line) => output(1, `${line}\n`),
+      printErr: (line) => output(2, `${line}\n`),
+      onAbort: (reason) => onAbort?.({ exports, memory, reason }),
+      instantiateWasm(imports, receive) {
+        const instance = instantiate(program.file.replace(/js$/, 'wasm'), imports);
+        receive(instance);
+        return instance.exports;
+      },
+    });
+  } else {
+    const imports = {
+      wasi_snapshot_preview1: wasiImports(() => memory, output),
+      env: { memory: hostMemory, emscripten_notify_memory_growth() {} },
+    };
+    instantiate(program.file, imports);
+    exports._initialize();
+  }
+  const string = (address) => {
+    const bytes = new Uint8Array(memory.buffer);
+    return Buffer.from(bytes.subarray(address, bytes.indexOf(0, address))).toString();
+  };
+  const call = (name, ...args) => {
+    if (!exports[name]) throw new Error(`${path.basename(program.file)} exports no ${name}`);
+    text.stdout = '';
+    text.stderr = '';
+    let trap = null;
+    let value;
+    const { error } = console;
+    console.error = (...words) => output(2, `${words.join(' ')}\n`);
+    try {
+      value = exports[name](...args);
+    } catch (thrown) {
+      trap = `${thrown.name}: ${thrown.message}`;
+    } finally {
+      console.error = error;
+    }
+    const failures = [];
+    const metrics = {};
+    for (const line of text.stdout.split('\n')) {
+      const pair = /^(\w+)=(.*)$/.exec(line);
+      if (pair) metrics[pair[1]] = Number(pair[2]);
+      else if (line) failures.push(line);
+    }
+    const message = exports.ashlar_last_message ? string(exports.ashlar_last_message() >>> 0) : null;
+    return { value, trap, failures, metrics, message, ...text, memoryBytes: memory.buffer.byteLength };
+  };
+  return { exports, memory, call, string };
+}
+
+// Runs one case in a fresh instance, in a worker that can be stopped when the case hangs.
+let worker = null;
+let served = 0;
+function stopWorker() {
+  const old = worker;
+  worker = null;
+  served = 0;
+  return old?.terminate();
+}
+export async function runCase(program, name, { args = [], limitPages, timeoutMs = 60000 } = {}) {
+  if (!worker) {
+    worker = new Worker(new URL('./case_worker.mjs', import.meta.url));
+    worker.unref();
+  }
+  const mine = worker;
+  const result = await new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      stopWorker();
+      reject(new Error(`${name} on ${path.basename(program.file)} took longer than ${timeoutMs} ms`));
+    }, timeoutMs);
+    const done = (settle) => (value) => {
+      clearTimeout(timer);
+      mine.removeAllListeners();
+      settle(value);
+    };
+    mine.on('message', done(resolve));
+    mine.on('error', done((error) => {
+      worker = null;
+      reject(error);
+    }));
+    mine.postMessage({ program, name: `case_${name}`, args, limitPages });
+  });
+  if (result.error) throw new Error(result.error);
+  // Memories are given back only when their worker ends.
+  if (++served === 64 || result.memoryBytes > 2 ** 28) await stopWorker();
+  return result;
+}
+
+// Throws unless the case ran to its end without a failed check.
+export function mustPass(result) {
+  const { trap, failures, message, stderr } = result;
+  if (trap === null && failures.length === 0) return;
+  throw new Error(
+    [...failures, trap && `died: ${trap}`, message && `message: ${message}`, stderr]
+      .filter(Boolean)
+      .join('\n'),
+  );
+}
+
+export const numbers = (metrics) =>
+  Object.entries(metrics).map(([name, value]) => `${name} ${Math.round(value * 1000) / 1000}`).join(', ');
+
+process.on('exit', stopWorker);
