@@ -83,16 +83,18 @@ export function wasmFunctionNames(file) {
   return names;
 }
 
-// Which archive members or objects define the calls, by wasm-ld's map: {malloc: 'libc.a(dlmalloc.o)'}.
+// Which archive members or objects define the calls, by the map that wasm-ld or an ELF linker
+// printed: {malloc: 'libc.a(dlmalloc.o)'}.
 export function definersInMap(mapText) {
   const definers = {};
   let input = null;
   for (const line of mapText.split('\n')) {
-    const match = /^\s*(?:-|[0-9a-f]+)\s+[0-9a-f]+\s+[0-9a-f]+\s+(.*)$/.exec(line);
-    if (!match) continue;
-    const section = /^(\S.*?):\((.*)\)$/.exec(match[1].trim());
-    if (section) input = path.basename(path.dirname(`${section[1]}/x`));
-    else if (calls.test(match[1].trim())) definers[match[1].trim()] = input;
+    const wasm = /^\s*(?:-|[0-9a-f]+)\s+[0-9a-f]+\s+[0-9a-f]+\s+(\S.*?)\s*$/.exec(line)?.[1];
+    const elf = /\s0x[0-9a-f]+(?:\s+0x[0-9a-f]+)?\s+(\S+)$/.exec(line);
+    const elfInput = elf && /\s0x\S+\s+0x\S+\s+\S+$/.test(line);
+    const wasmInput = wasm && /^(\S.*?):\(.*\)$/.exec(wasm)?.[1];
+    if (wasmInput || elfInput) input = path.basename(wasmInput || elf[1]);
+    else if (calls.test(wasm ?? elf?.[1])) definers[wasm ?? elf[1]] = input;
   }
   return definers;
 }
@@ -114,43 +116,40 @@ export function fingerprint(file) {
 //   allocators: who serves its calls: 'ashlar', or the object or library that defines them
 //   fingerprint, codeBytes (of the .wasm without custom sections, of the executable natively)
 export async function inspect(built) {
-  if (built.wasm) {
-    const definers = definersInMap(fs.readFileSync(built.map, 'utf8'));
-    const allocators = new Set(Object.values(definers).map(ownerOf));
-    for (const name of internalsAmong(wasmFunctionNames(built.wasm))) {
+  const definers = definersInMap(fs.readFileSync(built.map, 'utf8'));
+  const allocators = new Set(Object.values(definers).map(ownerOf));
+  const addInternals = (names) => {
+    for (const name of internalsAmong(names)) {
       if (![...allocators].some((allocator) => allocator.includes(name))) allocators.add(name);
     }
+  };
+  if (built.wasm) {
+    addInternals(wasmFunctionNames(built.wasm));
     return {
       allocators: [...allocators].sort(),
       fingerprint: fingerprint(built.wasm),
       codeBytes: wasmBytes(built.wasm),
     };
   }
-  const holder = built.preload ?? built.file;
-  const allocators = new Set();
-  const symbols = await nm(built.file);
-  const callsOf = (list) => list.filter(({ name }) => calls.test(name.replace(/@.*/, '')));
-  const ours = symbols.some(({ name, type }) => name === 'ashlar_malloc' && type !== 'U');
-  for (const { type } of callsOf(symbols)) {
-    // What the executable leaves open is served by the first library that has it.
-    if (/[UwV]/.test(type)) allocators.add('libc');
-    else allocators.add(ours ? 'ashlar' : built.file);
-  }
-  internalsAmong(symbols.map(({ name }) => name)).forEach((name) => allocators.add(name));
-  const open = callsOf(await nm(built.file, ['--dynamic']));
+  const callsOf = async (file, args) =>
+    (await nm(file, args)).map(({ name, type }) => ({ name: name.replace(/@.*/, ''), type }))
+      .filter(({ name }) => calls.test(name));
+  addInternals((await nm(built.file)).map(({ name }) => name));
+  const dynamic = await callsOf(built.file, ['--dynamic']);
+  const open = dynamic.filter(({ type }) => /[Uwv]/.test(type)).map(({ name }) => name);
   if (built.preload) {
-    const library = callsOf(await nm(built.preload, ['--dynamic']));
-    const served = new Set(library.filter(({ type }) => type !== 'U').map(({ name }) => name));
-    const plain = open.map(({ name }) => name.replace(/@.*/, ''));
-    if (plain.every((name) => served.has(name))) allocators.delete('libc');
-    allocators.add('ashlar');
-  } else if (ours && !open.some(({ name, type }) => name === 'malloc' && type !== 'U')) {
-    // Defined, but not exported: the C library and libstdc++ would keep using another one.
+    // The preloaded library comes before all others, for every call that it defines.
+    const library = await callsOf(built.preload, ['--dynamic']);
+    const served = library.filter(({ type }) => !/[Uwv]/.test(type)).map(({ name }) => name);
+    if (served.length > 0) allocators.add('ashlar');
+    if (!['malloc', 'free', ...open].every((name) => served.includes(name))) allocators.add('libc');
+  } else if (open.length > 0 || !dynamic.some(({ name }) => name === 'malloc')) {
+    // Left open, or defined but not exported to the shared libraries: the C library serves them.
     allocators.add('libc');
   }
   return {
     allocators: [...allocators].sort(),
-    fingerprint: fingerprint(holder),
+    fingerprint: fingerprint(built.preload ?? built.file),
     codeBytes: fs.statSync(built.file).size,
   };
 }

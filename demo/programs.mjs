@@ -87,7 +87,7 @@ const native = (compiler) => ({
   compile: (args, options) => nativeCompile(args, { ...options, compiler }),
   tools: () => findNative(compiler),
   flags: ['-O2'],
-  link: [],
+  link: ['-Wl,--print-map'],
   archive: buildPath('native/libashlar.a'),
   ending: '',
 });
@@ -139,11 +139,12 @@ function produce(product, stamp, pool, make) {
   return made.get(key);
 }
 
-// Our own headers: any change in them recompiles everything, which is little.
-function headersDigest(program) {
+// Headers that an object may depend on: our own for our own sources; for others the version of
+// their package, and the port that LevelDB finds here.
+function headersDigest(program, ours) {
   const headers = [
-    path.join(demo, 'report.h'), path.join(root, 'include/ashlar.h'),
     path.join(demo, 'leveldb/port/port.h'), path.join(modules, program.package, 'package.json'),
+    ...(ours ? [path.join(demo, 'report.h'), path.join(root, 'include/ashlar.h')] : []),
   ];
   return digest(...headers.map((file) => fs.readFileSync(file)));
 }
@@ -163,7 +164,7 @@ async function compileObjects(programName, variantName, pool, progress) {
   const variant = variants[variantName];
   const folder = buildPath('demo', variant.objectsOf ?? variantName, programName);
   fs.mkdirSync(folder, { recursive: true });
-  const shared = [toolsId(variant.tools()), headersDigest(program)];
+  const tools = toolsId(variant.tools());
   return Promise.all(program.sources.map(async (source) => {
     requireFile(source, './dev setup');
     const plus = source.endsWith('.cc');
@@ -176,7 +177,7 @@ async function compileObjects(programName, variantName, pool, progress) {
       '-c', source,
     ];
     const object = path.join(folder, `${path.basename(source).replace(/\.\w+$/, '')}.o`);
-    const stamp = digest(...shared, ...flags, fs.readFileSync(source));
+    const stamp = digest(tools, headersDigest(program, ours), ...flags, fs.readFileSync(source));
     await produce(object, stamp, pool, async () => {
       progress(`${variantName}: compiling ${path.basename(source)}`);
       await variant.compile([...flags, '-o', object]);
@@ -198,11 +199,13 @@ export async function build(programName, variantName, malloc, options) {
   if (withAshlar) requireFile(variant.preload ?? variant.archive, `./dev build ${variant.kind}`);
   const links = withAshlar && !preloads;
   const archive = links ? [variant.archive] : [];
+  // report.c's weak references don't fetch members from an archive.
+  const wanted = links ? ['-Wl,-u,ashlar_stats,-u,ashlar_version'] : [];
   const name = malloc === 'ashlar' && !preloads ? (forget ? 'forgotten' : 'ashlar') : 'own';
   const folder = buildPath('demo', variantName, programName, name);
   const file = path.join(folder, programName + variant.ending);
   fs.mkdirSync(folder, { recursive: true });
-  const args = [...objects, ...archive, ...variant.link, ...program.libraries];
+  const args = [...objects, ...wanted, ...archive, ...variant.link, ...program.libraries];
   const inputs = [...objects, ...archive].map((input) => fs.readFileSync(input));
   const stamp = digest(toolsId(variant.tools()), ...args, ...inputs);
   await produce(file, stamp, pool, async () => {
@@ -214,7 +217,7 @@ export async function build(programName, variantName, malloc, options) {
     kind: variant.kind,
     file,
     wasm: variant.kind === 'native' ? null : file.replace(/\.js$/, '.wasm'),
-    map: variant.kind === 'native' ? null : `${file}.map`,
+    map: `${file}.map`,
     preload: preloads && withAshlar ? variant.preload : null,
     script: program.script,
   };

@@ -126,26 +126,15 @@ Arena::Fit Arena::find(size_t need, size_t alignment) const {
 // Cutting blocks.
 
 Address Arena::allocate(size_t need, size_t alignment, Owner owner) {
-  for (;;) {
-    const Fit fit = find(need, alignment);
-    if (fit.block == 0) return 0;
-    if (page_map.has_leaf(fit.place)) return carve(fit, need, owner);
-    if (!ensure_leaf(fit.place)) return 0;
-  }
+  const Fit fit = find(need, alignment);
+  return fit.block == 0 ? 0 : carve(fit, need, owner);
 }
 
 Address Arena::allocate_tiles(size_t tiles) {
-  for (;;) {
-    const uint32_t filled = tile_bins_filled_ >> tiles;
-    if (filled == 0) return 0;
-    const Address b = tile_bins_[tiles + lowest_bit(filled)];
-    const Fit fit{b, place_in(b, tile_bytes)};
-    const Address last = fit.place + tiles * tile_bytes - 1;
-    if (page_map.has_leaf(fit.place) && page_map.has_leaf(last)) {
-      return carve(fit, tiles * tile_bytes, Owner::allocator);
-    }
-    if (!ensure_leaf(fit.place) || !ensure_leaf(last)) return 0;
-  }
+  const uint32_t filled = tile_bins_filled_ >> tiles;
+  if (filled == 0) return 0;
+  const Address b = tile_bins_[tiles + lowest_bit(filled)];
+  return carve({b, place_in(b, tile_bytes)}, tiles * tile_bytes, Owner::allocator);
 }
 
 Address Arena::carve(Fit fit, size_t need, Owner owner) {
@@ -154,131 +143,72 @@ Address Arena::carve(Fit fit, size_t need, Owner owner) {
   unlink(fit.block, size);
   if (before != 0) {
     block::header(fit.place) = 0;
-    page_map.add_start(fit.place);
-    block::write_free(fit.block, before);
-    link(fit.block, before);
+    add_free(fit.block, before);
   }
-  settle(fit.place, size - before, need, owner, true);
+  settle(fit.place, size - before, need, owner);
   return fit.place;
 }
 
 // Makes `size` bytes at `b` a block in use of `need` bytes and frees the rest, when it can be a
-// block. The start is in the page map, what follows is in use.
-void Arena::settle(Address b, size_t size, size_t need, Owner owner, bool may_make_leaf) {
-  const bool splits = size - need >= block::least_bytes &&
-                      can_start(b + need, size - need, may_make_leaf);
-  const size_t kept = splits ? need : size;
+// block. What follows is in use.
+void Arena::settle(Address b, size_t size, size_t need, Owner owner) {
+  const size_t kept = size - need >= block::least_bytes ? need : size;
   const Address end = b + kept;
   const bool in_newest = wrapping_subtract(b, newest_->first) < newest_->end - newest_->first;
   dirty_end_ = in_newest ? min(end, max(b, max(used_to_, zero_from_))) : end;
   if (in_newest) mark_used(end);
-  if (splits) {
-    add_free(end, size - need);
+  if (kept != size) {
+    add_free(end, size - kept);
   } else {
     block::header(end) |= block::previous_in_use;
   }
   block::write_in_use(b, kept, owner);
 }
 
+// Whatever ends at `end`, a free block behind it holds its links there.
 void Arena::mark_used(Address end) {
-  if (newest_->end - end <= links_bytes) {
-    used_to_ = newest_->end;
-  } else if (end + links_bytes > used_to_) {
-    used_to_ = end + links_bytes;
-  }
+  const size_t behind = newest_->end - end;
+  used_to_ = max(used_to_, end + min(behind, links_bytes));
 }
 
-// A start in a range without a leaf needs one, and takes it from the memory itself: hence twice
-// the size, should the rest lie in the next range.
-bool Arena::can_start(Address b, size_t size, bool may_make_leaf) {
-  return page_map.has_leaf(b) || (may_make_leaf && size >= 2 * leaf_need + block::least_bytes);
-}
-
-// Makes [b, b + size) free, between two blocks in use. can_start() holds.
+// Makes [b, b + size) a free block, between two in use.
 void Arena::add_free(Address b, size_t size) {
-  while (!page_map.has_leaf(b)) {
-    make_leaf(b, b);
-    page_map.add_start(b);
-    block::header(b) = block::previous_in_use;
-    block::write_in_use(b, leaf_need, Owner::allocator);
-    b += leaf_need;
-    size -= leaf_need;
-    mark_used(b);
-  }
-  page_map.add_start(b);
   block::write_free(b, size);
   link(b, size);
-}
-
-// `next` starts behind `b`; no start is known at a region's end.
-void Arena::forget_start(Address b, Address next) {
-  page_map.remove_start(b, block::size_of(next) == 0 ? 0 : next);
 }
 
 void Arena::free(Address b) {
   size_t size = block::size_of(b);
   const Address next = b + size;
-  Address start = b;
-  // What was a header must no longer pass for one.
   const bool joins_previous = !block::is_previous_in_use(b);
+  // Inside a larger free block it must no longer pass for a header.
   block::header(b) = 0;
   if (!block::is_in_use(next)) {
     const size_t next_size = block::free_size_of(next);
     unlink(next, next_size);
     size += next_size;
-    forget_start(next, next + next_size);
   }
   if (joins_previous) {
     const size_t previous_size = block::previous_free_size(b);
-    start = b - previous_size;
-    forget_start(b, b + size);
-    unlink(start, previous_size);
+    b -= previous_size;
+    unlink(b, previous_size);
     size += previous_size;
   }
-  block::write_free(start, size);
-  link(start, size);
+  add_free(b, size);
 }
 
 bool Arena::resize(Address b, size_t need) {
   size_t size = block::size_of(b);
-  if (need <= size && size - need < block::least_bytes) return true;
   const Address next = b + size;
   if (!block::is_in_use(next)) {
     const size_t next_size = block::free_size_of(next);
     if (size + next_size < need) return false;
     unlink(next, next_size);
-    forget_start(next, next + next_size);
     size += next_size;
   } else if (size < need) {
     return false;
   }
-  settle(b, size, need, Owner::program, true);
-  return true;
-}
-
-// Leaves of the page map.
-
-void Arena::make_leaf(Address p, Address memory) {
-  page_map.give_leaf(p, memory);
-  const Address range = align_down(p, PageMap::range_bytes);
-  const Address range_last = range + (PageMap::range_bytes - 1);
-  for (Region* region = newest_; region != nullptr; region = region->older) {
-    const Address begin = max(address_of(region), range);
-    const Address last = min(region->end - 1, range_last);
-    if (begin <= last) page_map.add_arena(begin, last + 1);
-  }
-}
-
-bool Arena::ensure_leaf(Address p) {
-  if (page_map.has_leaf(p)) return true;
-  const Address leaf = allocate(leaf_need, granule_bytes, Owner::allocator);
-  if (leaf == 0) return false;
-  // Taking it may have made the very leaf.
-  if (page_map.has_leaf(p)) {
-    free(leaf);
-  } else {
-    make_leaf(p, leaf);
-  }
+  settle(b, size, need, Owner::program);
   return true;
 }
 
@@ -312,6 +242,7 @@ bool Arena::take_memory(size_t missing, os::Memory& memory) {
 // What must follow the memory's end for a block to fit there. Too much for any system when it
 // would pass the end of the address space.
 size_t Arena::missing_at_end(size_t need, size_t alignment) const {
+  if (newest_ == nullptr) return missing_alone(need, alignment);
   const Address start = newest_->end - last_free_bytes();
   const size_t before = wrapping_subtract(place_in(start, alignment), start);
   const size_t wanted = wrapping_add(before, need);
@@ -319,125 +250,95 @@ size_t Arena::missing_at_end(size_t need, size_t alignment) const {
   return wanted - min(wanted, newest_->end - start);
 }
 
+// What memory of its own must have.
+size_t Arena::missing_alone(size_t need, size_t alignment) {
+  const size_t around = alignment + region_overhead;
+  return need > ~size_t(0) - around ? ~size_t(0) : need + around;
+}
+
 bool Arena::grow(size_t need, size_t alignment) {
-  if (!asked_for_initial_memory_ && add_initial_memory() && find(need, alignment).block != 0) {
-    return true;
-  }
-  // The second time when the first gave memory that does not touch ours.
-  for (unsigned attempt = 0; attempt < 2; ++attempt) {
-    const bool joins = newest_ != nullptr && attempt == 0;
-    const size_t around = alignment + region_overhead;
-    if (!joins && need > ~size_t(0) - around) return false;
-    os::Memory memory;
-    // A leaf may have to stand before the block.
-    const size_t missing = joins ? missing_at_end(need, alignment) : need + around;
-    const size_t leaf = joins && last_free_bytes() == 0 ? leaf_need : 0;
-    if (missing > ~size_t(0) - leaf || !take_memory(missing + leaf, memory)) return false;
-    if (const Address begin = extend(memory); begin != 0) free_extension(begin);
+  if (!asked_for_initial_memory_) {
+    asked_for_initial_memory_ = true;
+    const os::Memory memory = os::initial_memory();
+    if (memory.bytes >= 2 * region_overhead) add_region(memory);
     if (find(need, alignment).block != 0) return true;
+  }
+  // A second time when the first gave memory that does not touch ours.
+  size_t missing = missing_at_end(need, alignment);
+  for (unsigned attempt = 0; attempt < 2; ++attempt) {
+    os::Memory memory;
+    if (!take_memory(missing, memory)) return false;
+    if (!joins(memory)) {
+      add_region(memory);
+    } else {
+      extend(memory);
+    }
+    if (find(need, alignment).block != 0) return true;
+    missing = missing_alone(need, alignment);
   }
   return false;
 }
 
 bool Arena::is_last(Address b) const {
-  const Address next = b + block::size_of(b);
-  const Address end = block::is_in_use(next) ? next : next + block::free_size_of(next);
-  return end == newest_->end;
+  return b + block::size_of(b) == newest_->end - last_free_bytes();
 }
 
 bool Arena::grow_last(Address b, size_t need) {
-  const size_t free_behind = last_free_bytes();
-  const size_t size = block::size_of(b) + free_behind;
+  const size_t size = newest_->end - b;
   os::Memory memory;
-  if (need - size > ~b || !take_memory(need - size, memory)) return false;
-  const Address begin = extend(memory);
-  if (begin == 0) return false;
-  if (free_behind != 0) {
-    const Address next = begin - free_behind;
-    unlink(next, free_behind);
-    forget_start(next, begin);
-    word_at(begin - 2 * word_bytes) = 0;
-  }
-  block::header(begin) = 0;
-  // Without a leaf for the rest, the block keeps it: a leaf behind it would stop its growth.
-  settle(b, newest_->end - b, need, Owner::program, false);
-  return true;
-}
-
-// Joins memory to the newest region. The old end, where the caller makes a block begin or merges;
-// 0 when it does not touch: then it is a region of its own, ready.
-Address Arena::extend(const os::Memory& memory) {
-  if (newest_ == nullptr || memory.begin != newest_->raw_end) {
+  if (!take_memory(need - size, memory)) return false;
+  if (joins(memory)) {
+    extend(memory);
+  } else {
     add_region(memory);
-    return 0;
   }
-  const Address begin = newest_->end;
-  const Address raw_end = wrapping_add(memory.begin, memory.bytes);
-  // An end of 2^32 is no address: leave the last granule.
-  const Address end = align_down(raw_end == 0 ? 0 - granule_bytes : raw_end, granule_bytes);
-  newest_->end = end;
-  newest_->raw_end = raw_end;
+  return resize(b, need);
+}
+
+bool Arena::joins(const os::Memory& memory) const {
+  return newest_ != nullptr && memory.begin == newest_->raw_end;
+}
+
+// The last multiple of a granule that is an address: an end of 2^32 is none.
+Address Arena::last_end(Address raw_end) {
+  return align_down(raw_end == 0 ? 0 - granule_bytes : raw_end, granule_bytes);
+}
+
+// Joins memory to the newest region: the old end becomes the header of a block, which is freed.
+void Arena::extend(const os::Memory& memory) {
+  const Address b = newest_->end;
+  newest_->raw_end = wrapping_add(memory.begin, memory.bytes);
+  newest_->end = last_end(newest_->raw_end);
   committed_bytes_ += memory.bytes;
-  page_map.add_arena(begin, end);
   if (memory.zero_from != memory.begin) zero_from_ = memory.zero_from;
-  block::write_end(end, block::previous_in_use);
-  return begin;
-}
-
-// Frees what extend() joined.
-void Arena::free_extension(Address begin) {
-  const size_t size = newest_->end - begin;
-  if (block::is_previous_in_use(begin)) {
-    block::header(begin) = block::previous_in_use;
-    mark_used(begin);
-    add_free(begin, size);
-    return;
+  block::write_end(newest_->end);
+  // What lies in the middle of fresh memory from now on must be zero like the rest.
+  if (!block::is_previous_in_use(b)) {
+    const size_t before = block::previous_free_size(b);
+    block::last_word(b, 0) = 0;
+    block::header(b) = 0;
+    unlink(b - before, before);
+    add_free(b - before, newest_->end - b + before);
+  } else {
+    mark_used(b);
+    add_free(b, newest_->end - b);
   }
-  const size_t before = block::previous_free_size(begin);
-  unlink(begin - before, before);
-  block::header(begin) = 0;
-  word_at(begin - 2 * word_bytes) = 0;
-  block::write_free(begin - before, before + size);
-  link(begin - before, before + size);
-}
-
-bool Arena::add_initial_memory() {
-  asked_for_initial_memory_ = true;
-  const os::Memory memory = os::initial_memory();
-  if (memory.bytes < region_overhead + 2 * tile_bytes) return false;
-  add_region(memory);
-  return true;
 }
 
 void Arena::add_region(const os::Memory& memory) {
   const Address begin = align_up(memory.begin, granule_bytes);
   const Address raw_end = wrapping_add(memory.begin, memory.bytes);
-  const Address end = align_down(raw_end == 0 ? 0 - granule_bytes : raw_end, granule_bytes);
   Region& region = at<Region>(begin);
-  region = {newest_, 0, end, raw_end};
+  region.older = newest_;
+  region.first = align_up(begin + sizeof(Region) + word_bytes, granule_bytes);
+  region.raw_end = raw_end;
+  region.end = last_end(raw_end);
   newest_ = &region;
   committed_bytes_ += memory.bytes;
-  // A range that it shares with older regions must tell what is whose.
-  Address cursor = begin + sizeof(Region);
-  const Address edges[] = {begin, end - 1};
-  for (const Address edge : edges) {
-    if (!page_map.is_known(edge) || page_map.has_leaf(edge)) continue;
-    make_leaf(edge, cursor);
-    cursor += PageMap::leaf_bytes;
-  }
-  page_map.add_arena(begin, end);
-  region.first = align_up(cursor + word_bytes, granule_bytes);
-  while (!page_map.has_leaf(region.first)) {
-    make_leaf(region.first, cursor);
-    cursor += PageMap::leaf_bytes;
-    region.first = align_up(cursor + word_bytes, granule_bytes);
-  }
-  used_to_ = region.first;
   zero_from_ = memory.zero_from;
-  mark_used(region.first);
-  block::header(region.first) = block::previous_in_use;
-  block::write_end(end, block::previous_in_use);
-  add_free(region.first, end - region.first);
+  used_to_ = region.first + links_bytes;
+  block::write_end(region.end);
+  add_free(region.first, region.end - region.first);
 }
 
 // Questions.
@@ -463,39 +364,25 @@ bool Arena::is_sound_size(size_t size, Address b, const Region& region) {
   return size >= block::least_bytes && size <= region.end - b && size % granule_bytes == 0;
 }
 
-// The last block that starts in a tile before that of `p`: what is at `p` belongs to it, if none
-// starts in its own.
-Address Arena::last_start_before(Address p, const Region& region) {
-  Address tile = align_down(p, tile_bytes);
-  while (tile > region.first) {
-    tile = align_down(tile - 1, page_map.has_leaf(tile - 1) ? tile_bytes : PageMap::range_bytes);
-    if (page_map.place_of(tile) != Place::arena) return 0;
-    if (const Address start = page_map.first_start(tile); start != 0) return start;
-  }
-  return region.first;
-}
-
 Fault Arena::fault_at(Address p) const {
   const Region* region = region_of(p);
   if (region == nullptr) return Fault::foreign_pointer;
-  Address b = page_map.first_start(p);
-  const bool may_start = b != 0 && b <= p && p % granule_bytes == 0;
-  if (may_start && block::has_seal(p)) return Fault::none;
-  if (b == 0 || b > p) b = last_start_before(p, *region);
-  if (b == 0) return Fault::foreign_pointer;
+  if (p % granule_bytes == 0 && block::has_seal(p, region->end)) return Fault::none;
+  return classify(p, *region);
+}
+
+// The program is about to stop: walks the region to the block that holds `p`.
+slow_path Fault Arena::classify(Address p, const Region& region) {
+  Address b = region.first;
   for (;;) {
     const size_t size = block::size_of(b);
-    if (!is_sound_size(size, b, *region)) return Fault::corrupted_header;
+    if (!is_sound_size(size, b, region)) return Fault::corrupted_header;
     if (p - b < size) break;
     b += size;
   }
   if (!block::is_in_use(b)) return Fault::double_free;
-  if (block::is_programs(b)) {
-    if (p != b) return Fault::interior_pointer;
-    // A seal that is there but wrong was overwritten.
-    return block::size_of(b) < block::sealed_limit ? Fault::corrupted_header : Fault::none;
-  }
-  return Fault::foreign_pointer;
+  if (block::has_seal(b, region.end)) return Fault::interior_pointer;
+  return block::lost_seal(b) ? Fault::corrupted_header : Fault::foreign_pointer;
 }
 
 }  // namespace ashlar

@@ -7,19 +7,17 @@
 // by how many, so that a page finds the hole that fits it exactly.
 //
 // Invariants: the blocks of a region fill [first, end) without a gap; no two neighbours are free;
-// a free block is in the bin of its size and of its tiles; free_bytes = sum of the free blocks;
-// every start of a block is in the page map.
+// a free block is in the bin of its size and of its tiles; free_bytes = sum of the free blocks.
 //
-//   Region, leaves   first                                          used_to          end
-//   |               |#| block  |#| block  |#| block          |#| never in use      |#|
-//                    # header; the last one has size 0
+//   Region    first                                                 used_to          end
+//   |        |#| block  |#| block  |#| block                 |#| never in use      |#|
+//             # header; the last one has size 0
 //
 // Memory behind used_to and zero_from is zero but for the last word of a free block before `end`.
 #pragma once
 
 #include "block.h"
 #include "fault.h"
-#include "page_map.h"
 #include "size_class.h"
 
 namespace ashlar {
@@ -56,8 +54,8 @@ class Arena {
   bool is_last(Address b) const;
   bool grow_last(Address b, size_t need);
 
-  // What is wrong with `p`, of which the page map says arena, as a live block of the program's;
-  // Fault::none if it is one.
+  // What is wrong with `p`, which is in no page, as a live block of the program's; Fault::none if it
+  // is one. Reads no memory but ours.
   Fault fault_at(Address p) const;
 
   // How many bytes from the start of the block allocated last may be anything but zero. Its last
@@ -90,12 +88,8 @@ class Arena {
   static constexpr size_t tile_link = 2 * word_bytes;
   static constexpr size_t links_bytes = 4 * word_bytes;
 
-  static constexpr size_t leaf_need =
-      align_up(PageMap::leaf_bytes + word_bytes, granule_bytes);
-  // What a region costs at most before its first block.
-  static constexpr size_t region_overhead = sizeof(Region) + 4 * leaf_need + 4 * granule_bytes;
-  static_assert(os::grow_unit_bytes >= 2 * leaf_need + 2 * tile_bytes,
-                "ashlar: a leaf must fit in the smallest growth");
+  // What a region costs at most before its first block and behind its last.
+  static constexpr size_t region_overhead = sizeof(Region) + 4 * granule_bytes;
 
   // A free block, and where in it the wanted one would begin.
   struct Fit {
@@ -116,26 +110,23 @@ class Arena {
   Fit find(size_t need, size_t alignment) const;
 
   Address carve(Fit fit, size_t need, block::Owner owner);
-  void settle(Address b, size_t size, size_t need, block::Owner owner, bool may_make_leaf);
+  void settle(Address b, size_t size, size_t need, block::Owner owner);
   void add_free(Address b, size_t size);
-  static bool can_start(Address b, size_t size, bool may_make_leaf);
-  static void forget_start(Address b, Address next);
   void mark_used(Address end);
-
-  void make_leaf(Address p, Address memory);
-  bool ensure_leaf(Address p);
 
   bool take_memory(size_t missing, os::Memory& memory);
   size_t missing_at_end(size_t need, size_t alignment) const;
-  Address extend(const os::Memory& memory);
+  static size_t missing_alone(size_t need, size_t alignment);
+  bool joins(const os::Memory& memory) const;
+  static Address last_end(Address raw_end);
+  void extend(const os::Memory& memory);
   void add_region(const os::Memory& memory);
-  bool add_initial_memory();
-  void free_extension(Address begin);
 
   const Region* region_of(Address p) const;
-  static Address last_start_before(Address p, const Region& region);
+  static Fault classify(Address p, const Region& region);
+  bool can_be_block(Address b) const;
   static bool is_sound_size(size_t size, Address b, const Region& region);
-  Address find_fault_in(const Region& region, size_t& free_seen) const;
+  static Address find_fault_in(const Region& region, size_t& free_seen);
   Address find_fault_in_bins(size_t& free_seen) const;
   Address find_fault_in_tile_bins() const;
 

@@ -2,24 +2,23 @@
 //
 //        block - W      block                                          next - W    next
 //   ... | header       | payload, size - W bytes                      | header     | payload
-//   in use:  header = size | flags, sealed when it fits
+//   in use:  header = size | flags, sealed
 //   free:    header = size | flags; payload = next free, previous free [, the same two for the
 //            list by tiles] ... and in its last word (at next - 2W) the size again
 //
 // W is a word. Sizes count the header and are multiples of the granule; blocks (payloads) begin at
 // multiples of the granule, so the header lies just below. Two free blocks are never neighbours.
 //
-// Sealed: the upper 16 bits of an in-use block's header are made of its address, so that what a
-// program left there by chance does not pass for a header. Internal blocks (the allocator's own)
-// are never sealed, and so never pass for a program's. On 32 bits only sizes below 64 KiB leave
-// room for a seal; larger blocks are confirmed by walking their tile.
+// The seal says: a block of the program's, in use, starts here. It is made of the block's address,
+// so that nothing else passes for a header, stale ones and copies included: the upper 16 bits of
+// the header; on 32 bits, where a size from 64 KiB up leaves no room for that, the whole last word
+// of the block. Blocks of the allocator's own (pages, leaves, slabs) have none.
 //
-// Known technique: boundary tags, D. Knuth, TAOCP 1, 2.5; the header's layout is dlmalloc's, the
-// seal is ours.
+// Known technique: boundary tags, D. Knuth, TAOCP 1, 2.5; the header is dlmalloc's, the seal ours.
 #pragma once
 
-#include "raw.h"
 #include "config.h"
+#include "raw.h"
 
 namespace ashlar::block {
 
@@ -30,14 +29,22 @@ constexpr Word flags = in_use | previous_in_use | sealed;
 static_assert(granule_bytes > flags);
 
 constexpr unsigned seal_shift = word_bits - 16;
-constexpr size_t sealed_limit = size_t(1) << seal_shift;
+constexpr Word sealed_limit = Word(1) << seal_shift;
 constexpr size_t least_bytes = max(4 * word_bytes, granule_bytes);
 
+// Whose a block in use is.
 enum class Owner { program, allocator };
 
-// What an arena block costs that serves a request of `bytes`.
+// On 64 bits no block is so large.
+fast_path constexpr bool is_sealed_at_end(size_t size) {
+  return word_bytes == 4 && size >= sealed_limit;
+}
+
+// The arena block that serves a request of `bytes`.
 fast_path constexpr size_t bytes_for(size_t bytes) {
-  return max(align_up(bytes + word_bytes, granule_bytes), least_bytes);
+  const size_t size = align_up(bytes + word_bytes, granule_bytes);
+  if (is_sealed_at_end(size)) return align_up(bytes + 2 * word_bytes, granule_bytes);
+  return max(size, least_bytes);
 }
 
 fast_path Word& header(Address b) { return word_at(b - word_bytes); }
@@ -45,46 +52,60 @@ fast_path Word& header(Address b) { return word_at(b - word_bytes); }
 fast_path bool is_in_use(Address b) { return (header(b) & in_use) != 0; }
 fast_path bool is_previous_in_use(Address b) { return (header(b) & previous_in_use) != 0; }
 
-fast_path size_t size_in(Word header) {
-  return (header & sealed) != 0 ? header & (sealed_limit - 1) & ~flags : header & ~flags;
+fast_path size_t size_of(Address b) {
+  const Word h = header(b);
+  return (h & sealed) != 0 ? h & (sealed_limit - 1) & ~flags : h & ~flags;
 }
-fast_path size_t size_of(Address b) { return size_in(header(b)); }
-fast_path size_t usable_bytes(Address b) { return size_of(b) - word_bytes; }
 
-// Size of a block that is known to be free: no seal to look for.
+// Of a block that is known to be free, so that there is no seal to look for.
 fast_path size_t free_size_of(Address b) { return header(b) & ~flags; }
-fast_path size_t previous_free_size(Address b) { return word_at(b - 2 * word_bytes); }
+fast_path Word& last_word(Address b, size_t size) { return word_at(b + size - 2 * word_bytes); }
+fast_path size_t previous_free_size(Address b) { return last_word(b, 0); }
 
-fast_path Word seal_of(Address b) {
-  constexpr Word mix = 0x5bd1;
-  return ((b / granule_bytes) ^ mix) << seal_shift;
+// What the program may use of its block.
+fast_path constexpr size_t usable_of_size(size_t size) {
+  return size - (is_sealed_at_end(size) ? 2 : 1) * word_bytes;
 }
+fast_path size_t usable_bytes(Address b) { return usable_of_size(size_of(b)); }
 
-// Whether the header says: a program's block in use starts here. Certain enough to go on without
-// walking the tile; reads the header, which must lie in our memory.
-fast_path bool has_seal(Address b) {
+fast_path Word seal_in_header(Address b) { return (b / granule_bytes ^ 0x5bd1) << seal_shift; }
+fast_path Word seal_at_end(Address b, size_t size) { return b ^ size ^ Word(0x9e3779b9); }
+
+// Whether `b` carries the seal; it and the header before it lie in a region that ends at `end`.
+fast_path bool has_seal(Address b, Address end) {
+  const Word h = header(b);
   constexpr Word tested = ~(sealed_limit - 1) | in_use | sealed;
-  return (header(b) & tested) == (seal_of(b) | in_use | sealed);
+  if ((h & tested) == (seal_in_header(b) | in_use | sealed)) return true;
+  const size_t size = h & ~flags;
+  return is_sealed_at_end(size) && (h & (in_use | sealed)) == in_use && size <= end - b &&
+         last_word(b, size) == seal_at_end(b, size);
 }
 
-fast_path bool is_programs(Address b) {
-  return (header(b) & sealed) != 0 || (word_bytes == 4 && size_of(b) >= sealed_limit);
+// Of a block in use without a seal: whether it had one. The allocator's own are small.
+fast_path bool lost_seal(Address b) {
+  return (header(b) & sealed) != 0 || is_sealed_at_end(size_of(b));
 }
 
 fast_path void write_in_use(Address b, size_t size, Owner owner) {
-  const Word kept = header(b) & previous_in_use;
-  const bool seals = owner == Owner::program && size < sealed_limit;
-  header(b) = size | in_use | kept | (seals ? seal_of(b) | sealed : 0);
+  Word h = size | in_use | (header(b) & previous_in_use);
+  if (owner == Owner::program) {
+    if (is_sealed_at_end(size)) {
+      last_word(b, size) = seal_at_end(b, size);
+    } else {
+      h |= sealed | seal_in_header(b);
+    }
+  }
+  header(b) = h;
 }
 
 // The block before a free one is always in use.
 fast_path void write_free(Address b, size_t size) {
   header(b) = size | previous_in_use;
-  word_at(b + size - 2 * word_bytes) = size;
+  last_word(b, size) = size;
   header(b + size) &= ~previous_in_use;
 }
 
-// Ends a region: a header of size 0 that is in use for ever.
-fast_path void write_end(Address end, Word previous) { header(end) = in_use | previous; }
+// Ends a region: a header of size 0, in use for ever.
+fast_path void write_end(Address end) { header(end) = in_use | previous_in_use; }
 
 }  // namespace ashlar::block

@@ -3,11 +3,10 @@
 
 namespace ashlar {
 
-// Every block of a region: sizes that lead from one to the next, flags that agree with the
-// neighbours', starts that the page map knows.
-Address Arena::find_fault_in(const Region& region, size_t& free_seen) const {
+// Every block of a region: sizes that lead from one to the next, flags and footers that agree with
+// the neighbours'.
+Address Arena::find_fault_in(const Region& region, size_t& free_seen) {
   bool previous_free = false;
-  Address first_in_tile = 0;
   Address b = region.first;
   while (b != region.end) {
     const size_t size = block::size_of(b);
@@ -18,14 +17,7 @@ Address Arena::find_fault_in(const Region& region, size_t& free_seen) const {
       if (previous_free || block::header(b) != (size | block::previous_in_use)) return b;
       if (block::previous_free_size(b + size) != size) return b;
       free_seen += size;
-    } else if (block::is_programs(b) && size < block::sealed_limit && !block::has_seal(b)) {
-      return b;
-    }
-    if (page_map.place_of(b) == Place::foreign) return b;
-    if (page_map.place_of(b) == Place::arena) {
-      if (first_in_tile == 0 || first_in_tile / tile_bytes != b / tile_bytes) first_in_tile = b;
-      if (page_map.first_start(b) != first_in_tile) return b;
-    } else if (is_free) {
+    } else if ((block::header(b) & block::sealed) != 0 && !block::has_seal(b, region.end)) {
       return b;
     }
     previous_free = is_free;
@@ -36,6 +28,11 @@ Address Arena::find_fault_in(const Region& region, size_t& free_seen) const {
   return ends ? 0 : b;
 }
 
+// Whether a link may be followed.
+bool Arena::can_be_block(Address b) const {
+  return b % granule_bytes == 0 && region_of(b) != nullptr;
+}
+
 // Every bin: its blocks are free, of its size, and lie in a region.
 Address Arena::find_fault_in_bins(size_t& free_seen) const {
   for (unsigned bin = 0; bin < bin_count; ++bin) {
@@ -43,7 +40,7 @@ Address Arena::find_fault_in_bins(size_t& free_seen) const {
     if (marked != (bins_[bin] != 0)) return address_of(&bins_[bin]);
     Address previous = 0;
     for (Address b = bins_[bin]; b != 0; b = word_at(b + size_link)) {
-      if (region_of(b) == nullptr || block::is_in_use(b)) return b;
+      if (!can_be_block(b) || block::is_in_use(b)) return b;
       if (bin_of(block::free_size_of(b)) != bin) return b;
       if (word_at(b + size_link + word_bytes) != previous) return b;
       free_seen += block::free_size_of(b);
@@ -62,7 +59,7 @@ Address Arena::find_fault_in_tile_bins() const {
     }
     Address previous = 0;
     for (Address b = tile_bins_[bin]; b != 0; b = word_at(b + tile_link)) {
-      if (region_of(b) == nullptr || block::is_in_use(b)) return b;
+      if (!can_be_block(b) || block::is_in_use(b)) return b;
       const size_t size = block::free_size_of(b);
       if (tile_bin_of(b, size) != bin) return b;
       if (word_at(b + tile_link + word_bytes) != previous) return b;
@@ -86,36 +83,39 @@ Address Arena::find_fault() const {
   return agree ? 0 : address_of(this);
 }
 
-Address Heap::find_fault_in_ring(SizeClass c) const {
+// Every page of a ring: the links, the page itself, and what the map says of its tiles.
+Address Heap::find_fault_in_ring(const Page* ring, SizeClass c, bool full, uint32_t& seen) {
+  const Page* page = ring;
+  if (page == nullptr) return 0;
+  do {
+    if (page->full != full || page->class_index != c.index) return address_of(page);
+    if (page->next->previous != page) return address_of(page);
+    for (size_t i = 0; i < page->tiles; ++i) {
+      const Word word = page_map.word_of(page->start + i * tile_bytes);
+      if (!PageMap::is_page(word) || &PageMap::page_of(word) != page) return page->start;
+    }
+    if (const Address fault = page->find_fault(); fault != 0) return fault;
+    ++seen;
+    page = page->next;
+  } while (page != ring);
+  return 0;
+}
+
+Address Heap::find_fault_in(SizeClass c) const {
   const Class& k = classes_[c.index];
   const Word offset =
       k.ring == nullptr ? 0 : wrapping_subtract(address_of(k.ring), address_of(&empty_page));
   if (direct_[block_granules(c)] != offset) return address_of(&k);
-  if (k.ring == nullptr) return 0;
-  uint32_t count = 0;
-  const Page* page = k.ring;
-  do {
-    if (page->full || page->class_index != c.index || page->next->previous != page) {
-      return address_of(page);
-    }
-    if (++count > k.pages) return address_of(&k);
-    page = page->next;
-  } while (page != k.ring);
-  return 0;
+  uint32_t seen = 0;
+  if (const Address fault = find_fault_in_ring(k.ring, c, false, seen); fault != 0) return fault;
+  if (const Address fault = find_fault_in_ring(k.full_ring, c, true, seen); fault != 0) return fault;
+  return seen == k.pages ? 0 : address_of(&k);
 }
 
 Address Heap::find_fault() const {
   if constexpr (!profile.has_pages) return 0;
   for (unsigned i = 0; i < class_count; ++i) {
-    if (const Address fault = find_fault_in_ring({i}); fault != 0) return fault;
-  }
-  for (const Slab* slab = slabs_; slab != nullptr; slab = slab->older) {
-    for (const Page& page : slab->pages) {
-      if (page.tiles == 0) continue;
-      const Word word = page_map.word_of(page.start);
-      if (!PageMap::is_page(word) || &PageMap::page_of(word) != &page) return page.start;
-      if (const Address fault = page.find_fault(); fault != 0) return fault;
-    }
+    if (const Address fault = find_fault_in({i}); fault != 0) return fault;
   }
   return 0;
 }

@@ -36,9 +36,7 @@ Address Heap::page_block(SizeClass c) {
       if (page == nullptr) return 0;
     }
     if (page->free == 0 && !page->carve_more()) {
-      leave_ring(*page);
-      page->full = true;
-      set_due(*page, 1);
+      leave_full(*page);
       continue;
     }
     const Address b = page->free;
@@ -64,8 +62,8 @@ bool Heap::stays_cold(SizeClass c, bool& gift) {
 
 // Rings.
 
-void Heap::set_ring(SizeClass c, Page* page) {
-  classes_[c.index].ring = page;
+void Heap::direct_to_first(SizeClass c) {
+  const Page* page = classes_[c.index].ring;
   const Word offset =
       page == nullptr ? 0 : wrapping_subtract(address_of(page), address_of(&empty_page));
   size_t granules = c.index == 0 ? 0 : block_granules({c.index - 1}) + 1;
@@ -74,38 +72,40 @@ void Heap::set_ring(SizeClass c, Page* page) {
 
 // Behind the others: they shall fill up, and this one may empty.
 void Heap::enter_ring(Page& page) {
-  page.full = false;
-  Page* first = classes_[page.class_index].ring;
+  Page*& ring = classes_[page.class_index].ring;
+  Page* first = ring;
+  page.join(ring);
   if (first == nullptr) {
-    page.next = page.previous = &page;
-    set_ring(page.size_class(), &page);
     set_due(page, Page::never);
-    return;
+    return direct_to_first(page.size_class());
   }
-  page.next = first;
-  page.previous = first->previous;
-  first->previous->next = &page;
-  first->previous = &page;
   set_due(page, page.used());
   if (first->next != &page) return;
-  // The other one is no longer alone.
-  if (first->used() == 0) {
-    leave_ring(*first);
-    give_page_back(*first);
-    set_due(page, Page::never);
-  } else {
-    set_due(*first, first->used());
-  }
+  // The other one is no longer alone, and must tell when it is empty; or is already.
+  if (first->used() != 0) return set_due(*first, first->used());
+  set_due(page, Page::never);
+  leave_ring(*first);
+  give_page_back(*first);
 }
 
 void Heap::leave_ring(Page& page) {
-  if (page.next == &page) {
-    set_ring(page.size_class(), nullptr);
-    return;
-  }
-  page.previous->next = page.next;
-  page.next->previous = page.previous;
-  if (classes_[page.class_index].ring == &page) set_ring(page.size_class(), page.next);
+  Page*& ring = classes_[page.class_index].ring;
+  const bool was_first = ring == &page;
+  page.leave(ring);
+  if (was_first) direct_to_first(page.size_class());
+}
+
+void Heap::leave_full(Page& page) {
+  leave_ring(page);
+  page.full = true;
+  page.join(classes_[page.class_index].full_ring);
+  set_due(page, 1);
+}
+
+void Heap::return_from_full(Page& page) {
+  page.leave(classes_[page.class_index].full_ring);
+  page.full = false;
+  enter_ring(page);
 }
 
 // Starts a new count: the frees so far move to the heap's, the live blocks stay.
@@ -117,7 +117,7 @@ void Heap::set_due(Page& page, uint32_t due) {
 }
 
 void Heap::page_due(Page& page) {
-  if (page.full) return enter_ring(page);
+  if (page.full) return return_from_full(page);
   const uint32_t used = page.used();
   if (page.next == &page) return set_due(page, Page::never);
   if (used != 0) return set_due(page, used);
@@ -129,12 +129,10 @@ void Heap::page_due(Page& page) {
 
 // The more pages a class has, the longer the new ones.
 size_t Heap::page_tiles(SizeClass c) const {
-  const size_t base = class_table.tiles[c.index];
-  size_t tiles = base;
-  for (uint32_t pages = 4; pages <= no_more_busy_doublings_from; pages *= 4) {
-    if (classes_[c.index].pages >= pages && 2 * tiles <= max_page_tiles) tiles *= 2;
-  }
-  return tiles;
+  const size_t shortest = class_table.tiles[c.index];
+  const uint32_t pages = classes_[c.index].pages;
+  const size_t times = pages < 4 ? 1 : pages < 16 ? 2 : 4;
+  return shortest * min(times, max_page_tiles / shortest);
 }
 
 Address Heap::take_tiles(size_t tiles) {
@@ -146,45 +144,38 @@ Address Heap::take_tiles(size_t tiles) {
   return arena.allocate_tiles(tiles);
 }
 
-Page* Heap::new_descriptor() {
-  if (unused_descriptors_ == nullptr) {
-    const Address slab = take_from_arena(block::bytes_for(sizeof(Slab)), granule_bytes, Owner::allocator);
-    if (slab == 0) return nullptr;
-    Slab& fresh = at<Slab>(slab);
-    fresh.older = slabs_;
-    slabs_ = &fresh;
-    for (Page& page : fresh.pages) {
-      page.tiles = 0;
-      page.next = unused_descriptors_;
-      unused_descriptors_ = &page;
-    }
+// A page may lie in two ranges of the map.
+bool Heap::provide_leaves(Address start, size_t tiles) {
+  const Address ends[] = {start, start + tiles * tile_bytes - 1};
+  for (const Address end : ends) {
+    if (page_map.has_leaf(end)) continue;
+    const size_t need = block::bytes_for(PageMap::leaf_bytes);
+    const Address leaf = take_from_arena(need, granule_bytes, Owner::allocator);
+    if (leaf == 0) return false;
+    page_map.give_leaf(end, leaf);
   }
-  Page* page = unused_descriptors_;
-  unused_descriptors_ = page->next;
-  return page;
+  return true;
 }
 
 Page* Heap::new_page(SizeClass c, bool gift) {
-  Page* page = new_descriptor();
-  if (page == nullptr) return nullptr;
+  const Address descriptor =
+      take_from_arena(block::bytes_for(sizeof(Page)), granule_bytes, Owner::allocator);
+  if (descriptor == 0) return nullptr;
   size_t tiles = page_tiles(c);
   Address start = take_tiles(tiles);
-  if (start == 0 && tiles != class_table.tiles[c.index]) {
-    tiles = class_table.tiles[c.index];
-    start = take_tiles(tiles);
-  }
-  if (start == 0) {
-    page->next = unused_descriptors_;
-    unused_descriptors_ = page;
+  if (start == 0 || !provide_leaves(start, tiles)) {
+    if (start != 0) arena.free(start);
+    arena.free(descriptor);
     return nullptr;
   }
-  page->set_up(start, tiles, c);
-  page->gift = gift;
-  page_map.set_page(start, tiles, *page);
+  Page& page = at<Page>(descriptor);
+  page.set_up(start, tiles, c);
+  page.gift = gift;
+  page_map.set_page(start, tiles, &page);
   if (gift) gift_bytes_ += tiles * tile_bytes;
   ++classes_[c.index].pages;
-  enter_ring(*page);
-  return page;
+  enter_ring(page);
+  return &page;
 }
 
 // `page` is empty and in no ring.
@@ -195,18 +186,20 @@ void Heap::give_page_back(Page& page) {
   Class& k = classes_[page.class_index];
   if (--k.pages == 0) k.trips = 0;
   if (page.gift) gift_bytes_ -= tiles * tile_bytes;
-  page.tiles = 0;
-  page.next = unused_descriptors_;
-  unused_descriptors_ = &page;
-  page_map.set_arena(start, tiles);
-  page_map.add_start(start);
+  page_map.set_page(start, tiles, nullptr);
+  arena.free(address_of(&page));
   arena.free(start);
+  const Address ends[] = {start, start + tiles * tile_bytes - 1};
+  for (const Address end : ends) {
+    if (const Address leaf = page_map.take_unused_leaf(end); leaf != 0) arena.free(leaf);
+  }
 }
 
 // Only a page that is alone in its ring can be empty.
 bool Heap::release_empty_pages() {
+  if constexpr (!profile.has_pages) return false;
   bool released = false;
-  for (Class& k : classes_) {
+  for (const Class& k : classes_) {
     Page* page = k.ring;
     if (page == nullptr || page->next != page || page->used() != 0) continue;
     leave_ring(*page);
@@ -295,8 +288,7 @@ void Heap::stop_unless_live(const Page& page, Address b) {
 }
 
 void Heap::demand_live_in_arena(Address b) {
-  const bool ours = page_map.place_of(b) == Place::arena;
-  const Fault fault = ours ? arena.fault_at(b) : Fault::foreign_pointer;
+  const Fault fault = arena.fault_at(b);
   if (fault != Fault::none) stop_on_fault(fault, b);
 }
 
@@ -384,7 +376,7 @@ void* Heap::reallocate(void* block, size_t size) {
 
 size_t Heap::good_bytes(size_t size) {
   if (size > max_request_bytes) return size;
-  const size_t in_arena = block::bytes_for(size) - word_bytes;
+  const size_t in_arena = block::usable_of_size(block::bytes_for(size));
   if (!profile.has_pages || size > small_max_bytes) return in_arena;
   return min(in_arena, block_bytes_of(class_of(size)));
 }
@@ -392,8 +384,8 @@ size_t Heap::good_bytes(size_t size) {
 // Facts.
 
 bool Heap::reserve(size_t bytes) {
-  // Room for a page's alignment, a slab of descriptors and the block's header.
-  constexpr size_t around = 2 * tile_bytes + sizeof(Slab);
+  // Room for a page's alignment, a leaf and a descriptor.
+  constexpr size_t around = 2 * tile_bytes + PageMap::leaf_bytes;
   if (bytes > max_request_bytes - around) return false;
   const size_t need = block::bytes_for(bytes + around);
   return arena.last_free_bytes() >= need || arena.grow(need, granule_bytes);
@@ -408,22 +400,26 @@ size_t Heap::used_peak_bytes() const {
   return static_bytes() + arena.committed_bytes() - arena.never_used_bytes();
 }
 
+void Heap::add_counts(const Page* ring, ashlar_stats_t& stats) {
+  const Page* page = ring;
+  if (page == nullptr) return;
+  do {
+    stats.frees += page->freed();
+    stats.live_blocks += page->used();
+    stats.live_bytes += page->used() * page->block_bytes();
+    page = page->next;
+  } while (page != ring);
+}
+
 void Heap::fill_in(ashlar_stats_t& stats) const {
-  uint64_t frees = frees_;
-  size_t live_blocks = arena_live_blocks_;
-  size_t live_bytes = arena_live_bytes_;
-  for (const Slab* slab = slabs_; slab != nullptr; slab = slab->older) {
-    for (const Page& page : slab->pages) {
-      if (page.tiles == 0) continue;
-      frees += page.freed();
-      live_blocks += page.used();
-      live_bytes += page.used() * page.block_bytes();
-    }
+  stats.frees = frees_;
+  stats.live_blocks = arena_live_blocks_;
+  stats.live_bytes = arena_live_bytes_;
+  for (const Class& k : classes_) {
+    add_counts(k.ring, stats);
+    add_counts(k.full_ring, stats);
   }
-  stats.allocations = frees + live_blocks;
-  stats.frees = frees;
-  stats.live_blocks = live_blocks;
-  stats.live_bytes = live_bytes;
+  stats.allocations = stats.frees + stats.live_blocks;
   stats.committed_bytes = static_bytes() + arena.committed_bytes();
   stats.used_peak_bytes = used_peak_bytes();
   stats.free_bytes = arena.free_bytes();

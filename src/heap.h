@@ -11,6 +11,7 @@
 
 #include "arena.h"
 #include "page.h"
+#include "page_map.h"
 
 struct ashlar_stats_t;
 
@@ -67,25 +68,19 @@ class Heap {
 
  private:
   static size_t static_bytes();
-  Address find_fault_in_ring(SizeClass c) const;
+  static Address find_fault_in_ring(const Page* ring, SizeClass c, bool full, uint32_t& seen);
+  Address find_fault_in(SizeClass c) const;
 
   struct Class {
-    Page* ring;           // the page to take from; the ring goes on with its next
-    uint32_t pages;       // full ones too
+    Page* ring;           // pages with room; malloc takes from the first
+    Page* full_ring;
+    uint32_t pages;       // in both
     uint32_t cold_bytes;  // of live arena blocks that a page could hold
     uint32_t trips;       // to the arena, since the class had no page
   };
 
-  // Descriptors are cut from slabs, which are never given back: a pointer to one stays readable.
-  static constexpr size_t pages_per_slab = 16;
-  struct Slab {
-    Slab* older;
-    Page pages[pages_per_slab];
-  };
-
   static constexpr uint32_t trips_for_page = 256;
   static constexpr size_t gift_share = 16;
-  static constexpr uint32_t no_more_busy_doublings_from = 16;
 
   // Zero means the empty page, so that a new heap is all zero bytes.
   fast_path Page& page_for(size_t granules) {
@@ -117,22 +112,23 @@ class Heap {
 
   bool stays_cold(SizeClass c, bool& gift);
   Page* new_page(SizeClass c, bool gift);
-  Page* new_descriptor();
   Address take_tiles(size_t tiles);
+  bool provide_leaves(Address start, size_t tiles);
   size_t page_tiles(SizeClass c) const;
   void enter_ring(Page& page);
   void leave_ring(Page& page);
-  void set_ring(SizeClass c, Page* page);
+  void leave_full(Page& page);
+  void return_from_full(Page& page);
+  void direct_to_first(SizeClass c);
   void set_due(Page& page, uint32_t due);
   void give_page_back(Page& page);
   bool release_empty_pages();
+  static void add_counts(const Page* ring, ashlar_stats_t& stats);
 
   static constinit Page empty_page;
 
   Word direct_[profile.has_pages ? small_max_granules + 1 : 1];
   Class classes_[profile.has_pages ? class_count : 1];
-  Page* unused_descriptors_;
-  Slab* slabs_;
   size_t gift_bytes_;
   size_t arena_live_blocks_;
   size_t arena_live_bytes_;

@@ -40,3 +40,15 @@ ASHLAR_EXTRA_NAME void* pvalloc(size_t size) {
   const size_t bytes = ashlar::align_up(size == 0 ? 1 : size, page_bytes);
   return memalign(page_bytes, bytes);
 }
+
+#if defined(__EMSCRIPTEN__)
+
+extern "C" size_t malloc_usable_size(void* block);
+
+// dlmalloc's. Null when the block would have to move: nothing is changed then. Which neighbours are
+// free is known to realloc alone.
+ASHLAR_EXTRA_NAME void* realloc_in_place(void* block, size_t size) {
+  return block != nullptr && size <= malloc_usable_size(block) ? block : nullptr;
+}
+
+#endif

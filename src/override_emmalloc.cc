@@ -53,14 +53,15 @@ ASHLAR_EXTRA_NAME void* emmalloc_realloc(void* block, size_t size) {
 ASHLAR_EXTRA_NAME void* emmalloc_realloc_try(void* block, size_t size) {
   if (block == nullptr) return nullptr;
   if (size == 0) return free_and_return_null(block);
-  return stays_in_place(block, size) ? realloc(block, size) : nullptr;
+  return stays_in_place(block, size) ? block : nullptr;
 }
 
 ASHLAR_EXTRA_NAME void* emmalloc_aligned_realloc(void* block, size_t alignment, size_t size) {
   if (block == nullptr) return memalign(alignment, size);
   if (size == 0) return free_and_return_null(block);
+  if (alignment <= ashlar::os::alignment) return realloc(block, size);
   const size_t usable = malloc_usable_size(block);
-  if (alignment <= ashlar::os::alignment || size <= usable) return realloc(block, size);
+  if (size <= usable) return block;
   void* const moved = memalign(alignment, size);
   if (moved == nullptr) return nullptr;
   __builtin_memcpy(moved, block, usable);

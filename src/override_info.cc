@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <malloc.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "ashlar.h"
 #include "os.h"
@@ -77,9 +78,8 @@ ASHLAR_EXTRA_NAME void malloc_stats() {
 
 #if defined(__EMSCRIPTEN__)
 
-// Read by the OS layer before it takes memory.
+// Asked by the OS layer before it takes memory.
 extern "C" size_t ashlar_footprint_limit;
-extern "C" constinit size_t ashlar_footprint_limit = SIZE_MAX;
 
 ASHLAR_EXTRA_NAME size_t malloc_footprint() { return current_stats().committed_bytes; }
 
@@ -95,7 +95,22 @@ ASHLAR_EXTRA_NAME size_t malloc_set_footprint_limit(size_t bytes) {
 
 #else
 
-#include <stdio.h>
+ASHLAR_EXTRA_NAME int malloc_info(int options, FILE* stream) {
+  if (options != 0) {
+    ashlar::os::set_invalid_argument();
+    return -1;
+  }
+  const ashlar_stats_t stats = current_stats();
+  const int written = fprintf(stream,
+                              "<malloc version=\"%s\">\n"
+                              "<system type=\"current\" size=\"%zu\"/>\n"
+                              "<system type=\"max\" size=\"%zu\"/>\n"
+                              "<total type=\"live\" count=\"%zu\" size=\"%zu\"/>\n"
+                              "</malloc>\n",
+                              ashlar_version(), stats.committed_bytes, stats.committed_bytes,
+                              stats.live_blocks, stats.live_bytes);
+  return written < 0 ? -1 : 0;
+}
 
 ASHLAR_EXTRA_NAME struct mallinfo2 mallinfo2() { return info_of<struct mallinfo2>(current_stats()); }
 

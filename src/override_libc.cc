@@ -80,6 +80,11 @@ fast_path void require_own_free() {}
 
 #endif
 
+#if defined(__linux__)
+// A free that programs linked before glibc 2.26 may call.
+ASHLAR_LIBC_NAME [[ASHLAR_ALIAS(free)]] void cfree(void* block);
+#endif
+
 #if defined(__wasi__)
 // The linker's heap is for the program's malloc, which we are.
 extern "C" const unsigned char ashlar_owns_linker_heap = 1;

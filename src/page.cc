@@ -29,6 +29,22 @@ void Page::set_up(Address page_start, size_t page_tiles, SizeClass c) {
   tiles = uint8_t(page_tiles);
 }
 
+void Page::join(Page*& ring) {
+  if (ring == nullptr) {
+    ring = next = previous = this;
+    return;
+  }
+  next = ring;
+  previous = ring->previous;
+  previous->next = ring->previous = this;
+}
+
+void Page::leave(Page*& ring) {
+  previous->next = next;
+  next->previous = previous;
+  if (ring == this) ring = next == this ? nullptr : next;
+}
+
 bool Page::carve_more() {
   const size_t bytes = block_bytes();
   const size_t count = min(capacity - carved, max(carve_bytes / bytes, 2));

@@ -34,11 +34,11 @@ struct Page {
   uint32_t allocated;
   uint32_t goal;     // what `due` was set to
   uint32_t capacity; // blocks that fit
-  Page* next;        // in the ring of the class's pages with room; or in the list of unused
-  Page* previous;    //   descriptors
+  Page* next;        // in one of its class's two rings: the pages with room, and the full ones
+  Page* previous;
   uint8_t class_index;
-  uint8_t tiles;     // 0: the descriptor is not in use
-  bool full;         // not in the ring
+  uint8_t tiles;
+  bool full;
   bool gift;         // given for its class's trips to the arena, not for its live bytes
 
   SizeClass size_class() const { return {class_index}; }
@@ -72,6 +72,10 @@ struct Page {
   }
 
   void set_up(Address start, size_t tiles, SizeClass c);
+
+  // `ring` points to the first page of a ring, or is null.
+  void join(Page*& ring);
+  void leave(Page*& ring);
 
   // Puts blocks that were never handed out into the free list. false: there are none left.
   bool carve_more();

@@ -10,7 +10,7 @@
 // A type of the global namespace, whose functions are looked up when print_line is used.
 struct AshlarLine {
   const char* text;
-  operator const char*() const { return text; }
+  fast_path operator const char*() const { return text; }
 };
 
 namespace {
@@ -35,6 +35,8 @@ extern "C" {
 // Defined by the override archive: stops a program in which another malloc was linked too.
 [[gnu::weak]] void ashlar_require_single_malloc();
 
+constinit size_t ashlar_footprint_limit = SIZE_MAX;
+
 [[gnu::weak]] size_t ashlar_growth_limit() { return emscripten_get_heap_max(); }
 
 [[gnu::weak]] void ashlar_print_error(const char* line, size_t length) {
@@ -51,6 +53,8 @@ extern "C" {
 namespace ashlar::os {
 
 namespace {
+
+constinit size_t taken_bytes = 0;
 
 constexpr uintptr_t refused = static_cast<uintptr_t>(-1);
 
@@ -78,6 +82,8 @@ Memory take_memory(size_t bytes) {
   constexpr Memory nothing = {0, 0, 0};
   if (&ashlar_require_single_malloc != nullptr) ashlar_require_single_malloc();
 
+  if (bytes > ashlar_footprint_limit || taken_bytes > ashlar_footprint_limit - bytes) return nothing;
+
   const uintptr_t start = move_break(0);
   // Known only when the break is the one that our own sbrk moves.
   const bool highest_known = &ashlar_break != nullptr && ashlar_break.current == start;
@@ -89,6 +95,7 @@ Memory take_memory(size_t bytes) {
   if (!within_limit(start, wanted)) return nothing;
   const uintptr_t taken = move_break(wanted);
   if (taken == refused) return nothing;
+  taken_bytes += bytes;
 
   // Elsewhere than at `start` when sbrk stepped over memory that a stranger grew; on a page then.
   const uintptr_t begin = taken == start ? start + padding : taken;

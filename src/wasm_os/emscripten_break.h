@@ -23,6 +23,9 @@ extern "C" {
 // Weak, and not hidden: position-independent code must see null where it is missing.
 [[gnu::weak]] extern ashlar::os::Break ashlar_break;
 
+// malloc_set_footprint_limit() sets it; no more than this is ever taken.
+extern size_t ashlar_footprint_limit;
+
 // emscripten.cc has both for a program with JavaScript, weak; emscripten_standalone.cc overrides
 // them.
 

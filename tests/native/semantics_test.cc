@@ -90,16 +90,11 @@ HEAP_TEST(Semantics, sizes_from_ptrdiff_max_up_are_refused) {
 // Catches calloc that multiplies without looking, or refuses without errno. Rows 31, 32, 33.
 HEAP_TEST(Semantics, calloc_overflow_is_refused) {
   constexpr size_t half_bits = size_t{1} << (sizeof(size_t) * 4);
-  const size_t pairs[][2] = {{half_bits, half_bits},
-                             {half_bits + 1, half_bits},
-                             {SIZE_MAX / 2, 4},
-                             {4, SIZE_MAX / 2},
-                             {SIZE_MAX / 2 + 1, 2},
-                             {SIZE_MAX, SIZE_MAX},
-                             {SIZE_MAX, 2},
-                             {SIZE_MAX / 3 + 1, 3},
-                             {half_bits - 1, half_bits + 2},
-                             {SIZE_MAX / 24 + 1, 24}};
+  const size_t pairs[][2] = {
+      {half_bits, half_bits}, {half_bits + 1, half_bits}, {SIZE_MAX / 2, 4},
+      {4, SIZE_MAX / 2},      {SIZE_MAX / 2 + 1, 2},      {SIZE_MAX, SIZE_MAX},
+      {SIZE_MAX, 2},          {SIZE_MAX / 3 + 1, 3},      {half_bits - 1, half_bits + 2},
+      {SIZE_MAX / 24 + 1, 24}};
   for (auto& pair : pairs) {
     errno = 0;
     ASSERT_EQ(heap::calloc(opaque(pair[0]), opaque(pair[1])), nullptr) << pair[0] << " " << pair[1];
@@ -147,8 +142,8 @@ HEAP_TEST(Semantics, aligned_alloc_takes_any_size) {
     }
     if (alignment > 65536) {
       for (size_t i = 0; i < 5; ++i) {
-        ASSERT_TRUE(test::filled(blocks.back().at, blocks.back().size,
-                                 test::address(blocks.back().at)));
+        ASSERT_TRUE(
+            test::filled(blocks.back().at, blocks.back().size, test::address(blocks.back().at)));
         heap::free(blocks.back().at);
         blocks.pop_back();
       }
@@ -304,8 +299,10 @@ HEAP_TEST(Semantics, calloc_is_zero_on_reused_memory) {
       memset(dirty, 0xEE, heap::usable_size(dirty));
       void* const grown = heap::realloc(dirty, size + size / 2);
       memset(grown, 0xEE, heap::usable_size(grown));
-      if (size % 5 == 0) blocks.push_back(grown);
-      else heap::free(grown);
+      if (size % 5 == 0)
+        blocks.push_back(grown);
+      else
+        heap::free(grown);
       void* const block = heap::calloc(1, size);
       ASSERT_TRUE(test::all_zero(block, size)) << size;
       memset(block, 0xDD, heap::usable_size(block));
@@ -319,6 +316,51 @@ HEAP_TEST(Semantics, calloc_is_zero_on_reused_memory) {
     ASSERT_TRUE(test::all_zero(all, 8 << 20));
     memset(all, 0xCC, 8 << 20);
     heap::free(all);
+  }
+}
+
+#ifndef ASHLAR_PLAIN_NAMES
+
+// Catches words that the allocator keeps in free memory, such as a size at its end, and that calloc
+// takes for fresh: each block takes all of the free run.
+HEAP_TEST(Semantics, calloc_of_a_whole_free_run_is_zero) {
+  (void)heap::malloc(100);
+  size_t whole_runs = 0;
+  for (size_t less = 0; less <= 64; ++less) {
+    ASSERT_EQ(ashlar_reserve(100000 + less * 3000), 0);
+    ashlar_stats_t before, after;
+    ashlar_stats(&before);
+    size_t const size = before.largest_free_bytes - less;
+    void* const block = heap::calloc(1, size);
+    ASSERT_NE(block, nullptr);
+    ASSERT_TRUE(test::all_zero(block, size)) << size;
+    ashlar_stats(&after);
+    whole_runs += after.committed_bytes == before.committed_bytes;
+    memset(block, 0xAA, heap::usable_size(block));
+    if (less % 3 != 0) heap::free(block);
+  }
+  EXPECT_GT(whole_runs, 20u);
+}
+
+#endif
+
+// Row 97. Catches what only a certain order of small sizes breaks: all pairs of sizes up to 40.
+HEAP_TEST(Semantics, every_order_of_small_sizes) {
+  for (size_t first = 0; first <= 40; ++first) {
+    for (size_t second = 0; second <= 40; ++second) {
+      void* const one = heap::malloc(first);
+      void* const two = heap::malloc(second);
+      memset(one, 1, heap::usable_size(one));
+      memset(two, 2, heap::usable_size(two));
+      heap::free(one);
+      void* const three = heap::malloc(first);
+      memset(three, 3, heap::usable_size(three));
+      ASSERT_TRUE(second == 0 || static_cast<char*>(two)[second - 1] == 2) << first << second;
+      if (first % 2 == 0) heap::free(two);
+      heap::free(three);
+      if (first % 2 != 0) heap::free(two);
+    }
+    ASSERT_EQ(ashlar_check(), 0) << ashlar_last_message();
   }
 }
 
@@ -353,7 +395,8 @@ void* calloc_beyond(uintptr_t boundary, size_t size) {
 // Catches calloc that clears memory which nobody ever used: at most 64 bytes of tags. Row 93.
 HEAP_TEST(Semantics, calloc_writes_little_to_fresh_memory) {
   uintptr_t const boundary = mark_from_here();
-  for (size_t size : {size_t{2000}, size_t{5000}, size_t{70000}, size_t{300000}, size_t{64} << 20}) {
+  for (size_t size :
+       {size_t{2000}, size_t{5000}, size_t{70000}, size_t{300000}, size_t{64} << 20}) {
     for (int i = 0; i < 20; ++i) {
       void* const block = calloc_beyond(boundary, size);
       ASSERT_NE(block, nullptr) << size;

@@ -53,9 +53,10 @@ HEAP_TEST(Stats, every_field_against_a_model) {
                                           : random.between(0, size_t{8} << random.between(0, 8));
     unsigned const kind = static_cast<unsigned>(random.below(9));
     if (kind < 4 || order.empty()) {
-      void* const block = kind == 0   ? ashlar_calloc(1, size)
-                          : kind == 1 ? ashlar_aligned_alloc(size_t{1} << random.between(0, 13), size)
-                                      : ashlar_malloc(size);
+      void* const block = kind == 0 ? ashlar_calloc(1, size)
+                          : kind == 1
+                              ? ashlar_aligned_alloc(size_t{1} << random.between(0, 13), size)
+                              : ashlar_malloc(size);
       ASSERT_NE(block, nullptr);
       ASSERT_TRUE(live.emplace(block, ashlar_usable_size(block)).second);
       order.push_back(block);
@@ -189,7 +190,8 @@ Verdict check_after(const std::function<void()>& plant) {
   test::Ending const ending = test::end_of([&] {
     plant();
     if (ashlar_check() == 0) _exit(10);
-    const char* const expected = TEST_NUMERIC_MESSAGES ? "ashlar: 5 0x" : "ashlar: corrupted header at 0x";
+    const char* const expected =
+        TEST_NUMERIC_MESSAGES ? "ashlar: 5 0x" : "ashlar: corrupted header at 0x";
     if (strncmp(ashlar_last_message(), expected, strlen(expected)) != 0) {
       fprintf(stderr, "\"%s\"", ashlar_last_message());
       fflush(stderr);
@@ -198,7 +200,8 @@ Verdict check_after(const std::function<void()>& plant) {
     _exit(ashlar_check() == 1 ? 12 : 13);  // it says so again
   });
   EXPECT_TRUE(ending.signal == 0 && ending.exit_code != 11 && ending.exit_code != 13)
-      << "signal " << ending.signal << ", exit code " << ending.exit_code << " " << ending.error_output;
+      << "signal " << ending.signal << ", exit code " << ending.exit_code << " "
+      << ending.error_output;
   if (ending.exit_code == 10) return Verdict::sound;
   return ending.exit_code == 12 ? Verdict::damaged : Verdict::crashed;
 }
@@ -230,8 +233,8 @@ HEAP_TEST(Check, finds_a_damaged_link) {
           << size << " " << std::hex << value;
     }
     // To itself, to a live block, to the stretch between blocks: loops and wrong neighbours.
-    for (uintptr_t value : {test::address(blocks[250]), test::address(blocks[251]),
-                            test::address(blocks[252]) + 8}) {
+    for (uintptr_t value :
+         {test::address(blocks[250]), test::address(blocks[251]), test::address(blocks[252]) + 8}) {
       EXPECT_EQ(check_after([&] { overwrite(blocks[250], value); }), Verdict::damaged)
           << size << " " << std::hex << value;
     }

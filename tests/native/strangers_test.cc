@@ -52,7 +52,7 @@ HEAP_TEST(Strangers, grow_between_any_two_calls) {
     ASSERT_EQ(ashlar_check(), 0) << ashlar_last_message();
     ASSERT_TRUE(fake_os::strangers_intact());
     if (round == 0) fake_os::stranger_before_every_grow(1);
-    if (round == 1) fake_os::stranger_before_every_grow(70);
+    if (round == 1) fake_os::stranger_before_every_grow(7);
   }
 }
 
@@ -116,7 +116,8 @@ HEAP_TEST(Strangers, memory_on_both_sides_stays_in_use) {
   EXPECT_EQ(ashlar_check(), 0) << ashlar_last_message();
 }
 
-// Catches a copy, or memory taken for old and new block at once, when the last block of memory grows.
+// Catches a copy, or memory taken for old and new block at once, when the last block of memory
+// grows.
 HEAP_TEST(Strangers, growing_a_lone_last_block_copies_nothing) {
   void* const first = heap::malloc(MiB);
   test::fill(first, MiB, 1);

@@ -17,7 +17,7 @@
 namespace {
 
 constexpr unsigned thread_count = 8;
-constexpr unsigned steps = test::sanitized ? 15000 : 100000;
+constexpr unsigned steps = test::sanitized ? 40000 : 100000;
 
 struct Block {
   unsigned char* at = nullptr;
@@ -50,7 +50,8 @@ void work(uint64_t seed, Exchange& exchange, std::atomic<unsigned>& faults) {
   test::Random random(seed);
   std::vector<Block> own;
   auto check = [&](const Block& block) {
-    if (!test::filled(block.at, block.size, test::address(block.at) + block.size)) faults.fetch_add(1);
+    if (!test::filled(block.at, block.size, test::address(block.at) + block.size))
+      faults.fetch_add(1);
   };
   auto accept = [&](void* at, size_t size) {
     if (at == nullptr || ashlar_usable_size(at) < size) faults.fetch_add(1);
@@ -77,7 +78,8 @@ void work(uint64_t seed, Exchange& exchange, std::atomic<unsigned>& faults) {
       own.pop_back();
       check(block);
       void* const at = ashlar_realloc(block.at, size);
-      if (!test::filled(at, std::min(size, block.size) / 8 * 8, test::address(block.at) + block.size))
+      if (!test::filled(at, std::min(size, block.size) / 8 * 8,
+                        test::address(block.at) + block.size))
         faults.fetch_add(1);
       accept(at, size);
     } else if (kind < 10) {

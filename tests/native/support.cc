@@ -44,8 +44,10 @@ void run_in_child(const std::function<void()>& body) {
     _exit(testing::Test::HasFailure() ? 1 : 0);
   }
   int const status = wait_for(child);
-  if (WIFSIGNALED(status)) ADD_FAILURE() << "the child died of signal " << WTERMSIG(status);
-  else EXPECT_EQ(WEXITSTATUS(status), 0) << "the child failed";
+  if (WIFSIGNALED(status))
+    ADD_FAILURE() << "the child died of signal " << WTERMSIG(status);
+  else
+    EXPECT_EQ(WEXITSTATUS(status), 0) << "the child failed";
 }
 
 Ending end_of(const std::function<void()>& body) {

@@ -12,9 +12,9 @@ namespace test {
 
 // A test whose body runs in a child process. The parent never calls the allocator, so that each
 // body finds a virgin heap; the body's failures become the parent's.
-#define HEAP_TEST(suite, name)                                             \
-  static void suite##_##name();                                            \
-  TEST(suite, name) { ::test::run_in_child(suite##_##name); }              \
+#define HEAP_TEST(suite, name)                                \
+  static void suite##_##name();                               \
+  TEST(suite, name) { ::test::run_in_child(suite##_##name); } \
   static void suite##_##name()
 
 void run_in_child(const std::function<void()>& body);
@@ -46,7 +46,8 @@ class Random {
   uint64_t state_;
 };
 
-// ASHLAR_SEED when it is set, otherwise a new one each run. Printed, so that a failure can be rerun.
+// ASHLAR_SEED when it is set, otherwise a new one each run. Printed, so that a failure can be
+// rerun.
 uint64_t printed_seed();
 
 // Contents that belong to one block alone: they tell a swap, a shift and an overlap.

@@ -24,7 +24,7 @@ const glue = [
   '--no-entry',
   `-sEXPORTED_FUNCTIONS=${exported.map((name) => `_${name}`).join(',')}`,
 ];
-const javascript = [...glue, '-sMODULARIZE', '-sENVIRONMENT=node', '-sNODEJS_CATCH_EXIT=0'];
+const javascript = [...glue, '-sMODULARIZE', '-sENVIRONMENT=node', '-sNODEJS_CATCH_EXIT=0', '-sNODEJS_CATCH_REJECTION=0'];
 const reactor = ['-mexec-model=reactor', ...exported.map((name) => `-Wl,--export=${name}`)];
 export const kinds = {
   // Memory made by the module, up to 4 GiB.
@@ -98,10 +98,7 @@ async function makeOnce(stem, key, extension, make) {
   return file;
 }
 
-const headers = () => [
-  ...fs.readdirSync(programs).filter((name) => name.endsWith('.h')).map((name) => path.join(programs, name)),
-  path.join(root, 'include/ashlar.h'),
-];
+const headers = () => [path.join(programs, 'cases.h'), path.join(root, 'include/ashlar.h')];
 const compilers = {
   wasi: { compile: wasiCompile, kind: () => findWasi().kind },
   emscripten: { compile: emcc, kind: () => findEmscripten().kind },
@@ -112,11 +109,13 @@ export async function compileObject(target, source, flags = []) {
   const file = path.resolve(programs, source);
   const { compile, kind } = compilers[target];
   // -fno-builtin: the compiler may otherwise remove what is to be tested.
-  const all = ['-c', '-O2', '-fno-builtin', '-Wall', '-Wextra', '-Werror', '-Wno-unused-result', ...flags];
+  const warnings = ['-Wall', '-Wextra', '-Werror', '-Wno-unused-result'];
+  const standard = source.endsWith('.cc') ? ['-std=c++17'] : [];
+  const all = ['-c', '-O2', '-fno-builtin', ...warnings, ...standard, ...flags];
   const inputs = [file, ...headers()].map((name) => fs.readFileSync(name));
   const key = digest([kind(), ...all, ...inputs]);
-  const name = `${path.basename(source).replace('.', '_')}-${target}${flags.join('')}`;
-  return makeOnce(name.replace(/[^\w.+-]/g, '_'), key, 'o', (output) =>
+  const name = `${path.basename(source)}-${target}${flags.join('')}`.replace(/[^\w+-]/g, '_');
+  return makeOnce(name, key, 'o', (output) =>
     compile([...all, `-I${path.join(root, 'include')}`, `-I${programs}`, file, '-o', output]),
   );
 }
@@ -137,16 +136,26 @@ const everyCase = [
   'semantics.c', 'misuse.c', 'model.c', 'coexist.c',
 ];
 
-// The program that holds all cases: {file, kind}.
-export async function casesProgram(kindName, profile = 'fast') {
+// A program of one kind from some sources: {file, name, and what `kinds` says}. Options: flags for
+// the link, compileFlags, library: null or the path of an archive instead of the profile's.
+export async function makeProgram(stem, kindName, sources, options = {}) {
+  const { profile = 'fast', flags = [], compileFlags = [] } = options;
   const kind = kinds[kindName];
-  const library = archive(kind.target, profile);
+  const library = options.library === undefined ? archive(kind.target, profile) : options.library;
   const objects = [];
-  for (const source of everyCase) objects.push(await compileObject(kind.target, source));
-  const stem = `cases-${kindName}-${profile}`;
-  const file = await link(kind.target, stem, objects, library, kind.flags, kind.output);
+  for (const source of sources) {
+    objects.push(await compileObject(kind.target, source, compileFlags));
+  }
+  const cxx = sources.some((source) => source.endsWith('.cc'));
+  const all = [...kind.flags, ...flags];
+  const name = `${stem}-${kindName}-${profile}`;
+  const file = await link(kind.target, name, objects, library, all, kind.output, { cxx });
   return { file, ...kind, name: kindName };
 }
+
+// The program that holds all cases of everyCase.
+export const casesProgram = (kindName, profile) =>
+  makeProgram('cases', kindName, everyCase, { profile });
 
 // Several at once, two at a time.
 export async function buildAll(jobs) {
@@ -273,41 +282,38 @@ export async function start(program, options = {}) {
   return { exports, memory, call, string };
 }
 
-// Runs one case in a fresh instance, in a worker that can be stopped when the case hangs.
+// Runs one case in a fresh instance, in a worker that can be stopped when the case hangs. One case
+// at a time.
 let worker = null;
 let served = 0;
-function stopWorker() {
+let settle = null;
+function startWorker() {
+  worker = new Worker(new URL('./case_worker.mjs', import.meta.url));
+  worker.on('message', (result) => settle?.(result));
+  worker.on('error', (error) => settle?.({ error: error.stack }));
+  // After the listeners, which hold the process.
+  worker.unref();
+}
+async function stopWorker() {
   const old = worker;
   worker = null;
   served = 0;
-  return old?.terminate();
+  await old?.terminate();
 }
 export async function runCase(program, name, { args = [], limitPages, timeoutMs = 60000 } = {}) {
-  if (!worker) {
-    worker = new Worker(new URL('./case_worker.mjs', import.meta.url));
-    worker.unref();
-  }
-  const mine = worker;
-  const result = await new Promise((resolve, reject) => {
-    const timer = setTimeout(() => {
-      stopWorker();
-      reject(new Error(`${name} on ${path.basename(program.file)} took longer than ${timeoutMs} ms`));
-    }, timeoutMs);
-    const done = (settle) => (value) => {
-      clearTimeout(timer);
-      mine.removeAllListeners();
-      settle(value);
-    };
-    mine.on('message', done(resolve));
-    mine.on('error', done((error) => {
-      worker = null;
-      reject(error);
-    }));
-    mine.postMessage({ program, name: `case_${name}`, args, limitPages });
+  if (!worker) startWorker();
+  let timer;
+  const result = await new Promise((resolve) => {
+    const late = `${name} on ${path.basename(program.file)} took longer than ${timeoutMs} ms`;
+    timer = setTimeout(() => resolve({ error: late }), timeoutMs);
+    settle = resolve;
+    worker.postMessage({ program, name: `case_${name}`, args, limitPages });
   });
-  if (result.error) throw new Error(result.error);
+  settle = null;
+  clearTimeout(timer);
   // Memories are given back only when their worker ends.
-  if (++served === 64 || result.memoryBytes > 2 ** 28) await stopWorker();
+  if (result.error || ++served === 100 || result.memoryBytes > 2 ** 28) await stopWorker();
+  if (result.error) throw new Error(result.error);
   return result;
 }
 
@@ -324,5 +330,3 @@ export function mustPass(result) {
 
 export const numbers = (metrics) =>
   Object.entries(metrics).map(([name, value]) => `${name} ${Math.round(value * 1000) / 1000}`).join(', ');
-
-process.on('exit', stopWorker);

@@ -209,9 +209,15 @@ int replay_trace(const char* path, const struct replay_options* options,
 #include <ashlar.h>
 #include <stdio.h>
 
-/* Present when Ashlar is linked in, whoever's malloc is replayed on. */
+/* Used when Ashlar is linked in, whoever's malloc is replayed on. A weak reference takes no member
+ * out of an archive: REPLAY_ASHLAR_STATS asks for it. */
+#if !defined(REPLAY_ASHLAR_NAMES) && !defined(REPLAY_ASHLAR_STATS)
 __attribute__((weak)) void ashlar_stats(ashlar_stats_t* stats);
 __attribute__((weak)) int ashlar_check(void);
+#define ashlar_is_there (ashlar_stats != NULL && ashlar_check != NULL)
+#else
+#define ashlar_is_there 1
+#endif
 
 int main(int argc, char** argv) {
   struct replay_options options = {1, 0, NULL};
@@ -224,21 +230,23 @@ int main(int argc, char** argv) {
     return 2;
   }
   options.checks = strcmp(mode, "check") == 0;
-  if (options.checks && ashlar_check != NULL) {
+  if (options.checks && ashlar_is_there) {
     options.validate = ashlar_check;
     options.check_every = 20000;
   }
   failed = replay_trace(argv[1], &options, &result);
-  printf("{\"operations\":%lu,\"allocations\":%lu,\"peak_live_bytes\":%llu,\"checksum\":\"%016llx\"",
-         result.operations, result.allocations, (unsigned long long)result.peak_live_bytes,
-         (unsigned long long)result.checksum);
-  if (ashlar_stats != NULL) {
+  printf(
+      "{\"operations\":%lu,\"allocations\":%lu,\"peak_live_bytes\":%llu,\"checksum\":\"%016llx\"",
+      result.operations, result.allocations, (unsigned long long)result.peak_live_bytes,
+      (unsigned long long)result.checksum);
+  if (ashlar_is_there) {
     ashlar_stats_t stats;
     ashlar_stats(&stats);
-    printf(",\"ashlar\":{\"allocations\":%llu,\"used_peak_bytes\":%lu,\"committed_bytes\":%lu,"
-           "\"grow_count\":%lu}",
-           (unsigned long long)stats.allocations, (unsigned long)stats.used_peak_bytes,
-           (unsigned long)stats.committed_bytes, (unsigned long)stats.grow_count);
+    printf(
+        ",\"ashlar\":{\"allocations\":%llu,\"used_peak_bytes\":%lu,\"committed_bytes\":%lu,"
+        "\"grow_count\":%lu}",
+        (unsigned long long)stats.allocations, (unsigned long)stats.used_peak_bytes,
+        (unsigned long)stats.committed_bytes, (unsigned long)stats.grow_count);
   }
   if (failed) printf(",\"failure\":\"%s\",\"failed_at\":%lu", result.failure, result.failed_at);
   printf("}\n");

@@ -47,7 +47,8 @@ State state;
 unsigned char* pointer(uintptr_t address) { return reinterpret_cast<unsigned char*>(address); }
 
 void* reserve(uintptr_t at, size_t bytes) {
-  int const flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at != 0 ? MAP_FIXED_NOREPLACE : 0);
+  int const flags =
+      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at != 0 ? MAP_FIXED_NOREPLACE : 0);
   void* const got = mmap(pointer(at), bytes, PROT_NONE, flags, -1, 0);
   if (got == MAP_FAILED) return nullptr;
   (void)madvise(got, bytes, MADV_NOHUGEPAGE);  // or touched_bytes() sees 2 MiB for one byte
@@ -55,12 +56,16 @@ void* reserve(uintptr_t at, size_t bytes) {
 }
 
 // As much as the process can have: the size depends on what else is mapped (a sanitizer's shadow).
+// Aligned as if it began at address 0, so that every run meets the same borders.
 void reserve_anywhere() {
+  constexpr size_t border = size_t{16} << 20;
   size_t bytes = sizeof(void*) == 8 ? size_t{1} << 36 : size_t{3} << 29;
-  for (; bytes >= (size_t{1} << 28); bytes -= bytes / 4 / unit * unit) {
-    void* const got = reserve(0, bytes + unit);
+  size_t least = size_t{1} << 28;
+  if (state.setup.reserve_bytes != 0) bytes = least = state.setup.reserve_bytes;
+  for (; bytes >= least; bytes -= bytes / 4 / unit * unit) {
+    void* const got = reserve(0, bytes + border);
     if (got == nullptr) continue;
-    state.base = (reinterpret_cast<uintptr_t>(got) + unit - 1) / unit * unit;
+    state.base = (reinterpret_cast<uintptr_t>(got) + border - 1) / border * border;
     state.reserved = bytes;
     return;
   }
@@ -92,7 +97,8 @@ void begin() {
   size_t const first = state.setup.initial_offset + state.setup.initial_bytes;
   if (first % unit != 0 || first > state.limit) give_up("fake_os: bad initial memory\n");
   if (first == 0) return;
-  if (mprotect(pointer(state.base), first, PROT_READ | PROT_WRITE) != 0) give_up("fake_os: mprotect\n");
+  if (mprotect(pointer(state.base), first, PROT_READ | PROT_WRITE) != 0)
+    give_up("fake_os: mprotect\n");
   if (state.setup.initial_offset != 0) {
     memset(pointer(state.base), stranger_byte, state.setup.initial_offset);
     state.strangers[state.stranger_count++] = {state.base, state.setup.initial_offset};
@@ -204,7 +210,8 @@ using fake_os::state;
 
 Memory take_memory(size_t bytes) {
   ++state.grow_calls;
-  if (bytes == 0 || bytes % grow_unit_bytes != 0) fake_os::give_up("fake_os: not whole grow units\n");
+  if (bytes == 0 || bytes % grow_unit_bytes != 0)
+    fake_os::give_up("fake_os: not whole grow units\n");
   if (state.stranger_units != 0) (void)fake_os::stranger_grow(state.stranger_units);
   bool const refused = state.refuse_in != 0 && --state.refuse_in == 0;
   uintptr_t const at = refused ? 0 : fake_os::grow(bytes);
@@ -223,7 +230,8 @@ Memory initial_memory() {
   fake_os::begin();
   if (state.setup.initial_bytes == 0) return {0, 0, 0};
   uintptr_t const at = state.base + state.setup.initial_offset;
-  return {at, state.setup.initial_bytes, state.setup.initial_dirty ? at + state.setup.initial_bytes : at};
+  return {at, state.setup.initial_bytes,
+          state.setup.initial_dirty ? at + state.setup.initial_bytes : at};
 }
 
 void write_error(const char* line, size_t length) {

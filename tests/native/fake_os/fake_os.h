@@ -15,10 +15,11 @@ namespace fake_os {
 
 // How the reservation and the linker's heap look. Only before the allocator's first call.
 struct Setup {
-  size_t initial_offset = 0;  // the linker's heap begins here; below lies the program's own data
-  size_t initial_bytes = 0;   // and has this size; their sum is a multiple of 64 KiB
-  bool initial_dirty = false; // somebody wrote to it before (as after a snapshot)
-  bool at_top = false;        // 32-bit: the limit lies at the last 64 KiB that a process can have
+  size_t initial_offset = 0;   // the linker's heap begins here; below lies the program's own data
+  size_t initial_bytes = 0;    // and has this size; their sum is a multiple of 64 KiB
+  bool initial_dirty = false;  // somebody wrote to it before (as after a snapshot)
+  bool at_top = false;         // 32-bit: the limit lies at the last 64 KiB that a process can have
+  size_t reserve_bytes = 0;    // how much memory there can be at most; 0: what a process can have
 };
 void set_up(const Setup& setup);
 

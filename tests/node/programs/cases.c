@@ -71,7 +71,9 @@ void fill(void* block, size_t bytes, uint32_t seed) {
     uint32_t word = word_at(index, seed);
     memcpy(byte + index, &word, 4);
   }
-  for (; index < bytes; index++) byte[index] = (unsigned char)word_at(index, seed);
+  // The rest of a word is its first bytes: what a shorter fill writes is the start of a longer one.
+  uint32_t last = word_at(index, seed);
+  memcpy(byte + index, &last, bytes - index);
 }
 
 int intact(const void* block, size_t bytes, uint32_t seed) {
@@ -82,10 +84,8 @@ int intact(const void* block, size_t bytes, uint32_t seed) {
     memcpy(&word, byte + index, 4);
     if (word != word_at(index, seed)) return 0;
   }
-  for (; index < bytes; index++) {
-    if (byte[index] != (unsigned char)word_at(index, seed)) return 0;
-  }
-  return 1;
+  uint32_t last = word_at(index, seed);
+  return memcmp(byte + index, &last, bytes - index) == 0;
 }
 
 int all_bytes_are(const void* block, size_t bytes, unsigned char value) {

@@ -57,7 +57,11 @@ int intact(const void* block, size_t bytes, uint32_t seed);
 int all_bytes_are(const void* block, size_t bytes, unsigned char value);
 
 int is_aligned(const void* block, size_t alignment);
-#define DEFAULT_ALIGNMENT (_Alignof(max_align_t))
+#ifdef __cplusplus
+#define DEFAULT_ALIGNMENT alignof(max_align_t)
+#else
+#define DEFAULT_ALIGNMENT _Alignof(max_align_t)
+#endif
 #define KIB ((size_t)1024)
 #define MIB (1024 * KIB)
 #define PAGE_BYTES ((size_t)65536)

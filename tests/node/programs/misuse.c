@@ -75,23 +75,30 @@ static int is_block(uintptr_t address) {
   return 0;
 }
 
-// In a page where four blocks more have room, which were never handed out, the first of these. In
-// the arena simply memory that is ours and free.
+// In a page with room for `ahead` blocks more the last of these. It was never handed out; the first
+// of them may be in the page's free list already, like blocks that were. In the arena simply memory
+// that is ours and free.
+enum { ahead = 24 };
 static void* find_never_handed_out(enum State state) {
-  if (state != neighbours && state != full_page) return (void*)((uintptr_t)(top_bytes() - 64) & ~(uintptr_t)15);
+  if (state != neighbours && state != full_page) {
+    return (void*)((uintptr_t)(top_bytes() - 64) & ~(uintptr_t)15);
+  }
   for (int tries = 0; tries < 200; tries++) {
     for (int index = 0; index < count; index++) {
-      uintptr_t next = (uintptr_t)block[index] + block_bytes;
-      int free_run = (next + 4 * block_bytes) / 4096 == (uintptr_t)block[index] / 4096;
-      for (int step = 0; free_run && step < 4; step++) {
-        free_run = !is_block(next + (uintptr_t)step * block_bytes);
+      uintptr_t last = (uintptr_t)block[index], next = last + block_bytes;
+      // Two before it, so that it is a page's row and not a single block of the arena.
+      int found = is_block(last - block_bytes) && is_block(last - 2 * block_bytes);
+      found = found && (next + (ahead + 1) * block_bytes) / 4096 == (last - 2 * block_bytes) / 4096;
+      for (int step = 0; found && step <= ahead; step++) {
+        found = !is_block(next + (uintptr_t)step * block_bytes);
       }
-      if (free_run) return (void*)next;
+      if (found) return (void*)(next + ahead * block_bytes);
     }
     // All pages are full: one more block opens another; it takes the place of one that stays live.
     block[tries] = malloc(block_bytes);
   }
-  return NULL;
+  // The arena alone, where blocks have headers between them.
+  return profile_is("small") ? (void*)((uintptr_t)(top_bytes() - 64) & ~(uintptr_t)15) : NULL;
 }
 
 static unsigned char in_data[256] __attribute__((aligned(64))) = {1};
@@ -125,7 +132,6 @@ void case_misuse(int state, int fault, int call) {
       malloc(1 * MIB);
       break;
     case never_handed_out:
-      if (state == neighbours) block[count / 2 + 20] = malloc(block_bytes);
       pointer = find_never_handed_out((enum State)state);
       break;
   }

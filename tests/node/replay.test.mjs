@@ -1,0 +1,60 @@
+// All recorded traces (tests/traces), replayed in checking mode: the bytes of every block, calloc's
+// zeros, realloc's contents, and ashlar_check every 20,000 operations (tests/replay/replay.c).
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+import { buildPath, root, runEmscripten, runWasi } from '../../demo/toolchain.mjs';
+import { archive, buildAll, compileObject, link, profiles } from './support.mjs';
+
+const folder = path.join(root, 'tests/traces');
+const traces = fs.readdirSync(folder).filter((name) => name.endsWith('.mtr.xz'));
+assert.ok(traces.length >= 4, 'tests/traces is incomplete');
+for (const name of traces) {
+  const unpacked = buildPath('traces', name.replace('.xz', ''));
+  assert.ok(fs.existsSync(unpacked), `${path.relative(root, unpacked)} is missing: run ./dev setup`);
+}
+
+// replay.c refers to these weakly, which alone pulls nothing out of an archive.
+const wanted = ['-Wl,-u,ashlar_stats', '-Wl,-u,ashlar_check'];
+const flags = {
+  wasi: wanted,
+  emscripten: [...wanted, '-O1', '-sALLOW_MEMORY_GROWTH', '-sNODERAWFS', '-sENVIRONMENT=node'],
+};
+const jobs = ['wasi', 'emscripten'].flatMap((target) =>
+  profiles.map((profile) => ({ target, profile })),
+);
+const programs = await buildAll(
+  jobs.map(({ target, profile }) => async () => {
+    const object = await compileObject(target, path.join(root, 'tests/replay/replay.c'));
+    const library = archive(target, profile);
+    const output = target === 'wasi' ? 'wasm' : 'js';
+    return link(target, `replay-${target}-${profile}`, [object], library, flags[target], output);
+  }),
+);
+
+for (const [index, { target, profile }] of jobs.entries()) {
+  for (const name of traces) {
+    const trace = name.replace('.xz', '');
+    // Would catch: whatever goes wrong only in the order in which a real program calls.
+    test(`${trace}: ${target} ${profile}`, async (context) => {
+      const folder = buildPath('traces');
+      const result =
+        target === 'wasi'
+          ? await runWasi(programs[index], { args: [`/t/${trace}`, 'check'], preopens: { '/t': folder } })
+          : await runEmscripten(programs[index], { args: [path.join(folder, trace), 'check'] });
+      assert.equal(result.status, 0, `${result.trap ?? ''} ${result.stdout} ${result.stderr}`);
+      const facts = JSON.parse(result.stdout);
+      assert.equal(facts.failure, undefined, result.stdout);
+      // The library that was to be tested has served it.
+      assert.ok(facts.ashlar.allocations >= facts.allocations / 2 && facts.allocations > 5000, result.stdout);
+      assert.ok(facts.ashlar.used_peak_bytes >= facts.peak_live_bytes, result.stdout);
+      const growth = (bytes) => (bytes / facts.peak_live_bytes).toFixed(3);
+      context.diagnostic(
+        `${facts.operations} operations, peak ${(facts.peak_live_bytes / 2 ** 20).toFixed(2)} MiB, ` +
+          `used/peak ${growth(facts.ashlar.used_peak_bytes)}, ` +
+          `committed/peak ${growth(facts.ashlar.committed_bytes)}, ${facts.ashlar.grow_count} grows`,
+      );
+    });
+  }
+}
