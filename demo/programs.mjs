@@ -186,11 +186,12 @@ async function compileObjects(programName, variantName, pool, progress) {
   }));
 }
 
-// Links one program with `malloc` ('own' or 'ashlar'); {forget: true} leaves Ashlar out of what is
-// then called Ashlar's build, for the control. Returns what check.mjs and the hosts need:
+// Links one program with `malloc` ('own' or 'ashlar'). For the controls: {forget: true} leaves
+// Ashlar out of what is then still called its build, {extra: [object, ...]} links more, and
+// {name} is the folder where such a build lands. Returns what check.mjs and the hosts need:
 // {kind, file, wasm, map, preload, script}.
 export async function build(programName, variantName, malloc, options) {
-  const { pool, progress = () => {}, forget = false } = options;
+  const { pool, progress = () => {}, forget = false, extra = [] } = options;
   const program = programs[programName];
   const variant = variants[variantName];
   const objects = await compileObjects(programName, variantName, pool, progress);
@@ -201,12 +202,14 @@ export async function build(programName, variantName, malloc, options) {
   const archive = links ? [variant.archive] : [];
   // report.c's weak references don't fetch members from an archive.
   const wanted = links ? ['-Wl,-u,ashlar_stats,-u,ashlar_version'] : [];
-  const name = malloc === 'ashlar' && !preloads ? (forget ? 'forgotten' : 'ashlar') : 'own';
+  const name = options.name ?? (links ? 'ashlar' : 'own');
   const folder = buildPath('demo', variantName, programName, name);
   const file = path.join(folder, programName + variant.ending);
   fs.mkdirSync(folder, { recursive: true });
-  const args = [...objects, ...wanted, ...archive, ...variant.link, ...program.libraries];
-  const inputs = [...objects, ...archive].map((input) => fs.readFileSync(input));
+  const args = [
+    ...objects, ...extra, ...wanted, ...archive, ...variant.link, ...program.libraries,
+  ];
+  const inputs = [...objects, ...extra, ...archive].map((input) => fs.readFileSync(input));
   const stamp = digest(toolsId(variant.tools()), ...args, ...inputs);
   await produce(file, stamp, pool, async () => {
     progress(`${variantName}: linking ${programName} with ${links ? 'Ashlar' : 'its own malloc'}`);

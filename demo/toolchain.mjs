@@ -149,7 +149,12 @@ async function compile(tool, args, { cxx, check = true, cwd = root, env } = {}) 
   const plus = cxx ?? args.some((arg) => /\.(cc|cpp)$/.test(arg));
   const command = plus ? tool.cxx : tool.cc;
   const all = [...(tool.flags ?? []), ...args];
-  const result = await run(command, all, { cwd, env: { ...(tool.env ?? process.env), ...env } });
+  const result = await run(command, all, {
+    cwd,
+    env: { ...(tool.env ?? process.env), ...env },
+    // SQLite in one piece at -O3 is slow on a busy machine.
+    timeoutMs: 1800000,
+  });
   if (check && result.status !== 0) {
     const words = [command, ...all].join(' ');
     throw new Error(`${words}\nended with ${result.status ?? result.signal}:\n${result.stderr}`);

@@ -87,8 +87,8 @@ typedef struct ashlar_stats_t {
   size_t grow_count;        /* times memory was taken from the system */
 } ashlar_stats_t;
 
-/* Fills in the statistics. Exact. Takes time in proportion to the number of pages; the counters
- * cost the allocation paths nothing. */
+/* Fills in the statistics. Exact. Walks all pages and all large blocks; the counters cost the
+ * allocation paths nothing. */
 ASHLAR_API void ashlar_stats(ashlar_stats_t* stats);
 
 /* Validates every structure of the heap: 0 when all is well, otherwise 1, and

@@ -55,7 +55,6 @@ void Arena::link(Address b, size_t size) {
   push(bins_[bin], b, size_link);
   rows_ |= Word(1) << (bin / sub_count);
   subs_[bin / sub_count] |= uint8_t(1u << (bin % sub_count));
-  free_bytes_ += size;
   if constexpr (!profile.has_pages) return;
   if (size < tile_bytes) return;
   if (const unsigned tiles = tile_bin_of(b, size); tiles != 0) {
@@ -72,7 +71,6 @@ void Arena::unlink(Address b, size_t size) {
     subs_[row] &= uint8_t(~(1u << (bin % sub_count)));
     if (subs_[row] == 0) rows_ &= ~(Word(1) << row);
   }
-  free_bytes_ -= size;
   if constexpr (!profile.has_pages) return;
   if (size < tile_bytes) return;
   if (const unsigned tiles = tile_bin_of(b, size); tiles != 0) {
@@ -95,58 +93,57 @@ unsigned Arena::next_filled_bin(unsigned bin) const {
 }
 
 // The smallest that fits among the first few; the lower address on a tie.
-Arena::Fit Arena::best_in_bin(unsigned bin, size_t need, size_t alignment, unsigned looks) const {
-  Fit best{};
-  size_t best_size = 0;
+Address Arena::best_in_bin(unsigned bin, size_t need, size_t alignment, unsigned looks) const {
+  Address best = 0;
+  size_t best_size = ~size_t(0);
   for (Address b = bins_[bin]; b != 0 && looks != 0; b = word_at(b + size_link), --looks) {
     const size_t size = block::free_size_of(b);
-    const Address place = place_in(b, alignment);
-    const size_t before = wrapping_subtract(place, b);
-    if (size < need || before > size - need) continue;
-    if (best.block != 0 && (size > best_size || (size == best_size && b > best.block))) continue;
-    best = {b, place};
+    const size_t before = wrapping_subtract(place_in(b, alignment), b);
+    if (size < need || before > size - need || size > best_size) continue;
+    if (size == best_size && b > best) continue;
+    best = b;
     best_size = size;
   }
   return best;
 }
 
-Arena::Fit Arena::find(size_t need, size_t alignment) const {
-  // A few looks first; only then, instead of growing, all.
-  constexpr unsigned looks_in_turn[] = {looks_per_bin, ~0u};
-  for (const unsigned looks : looks_in_turn) {
-    for (unsigned bin = next_filled_bin(bin_of(need)); bin < bin_count;
-         bin = next_filled_bin(bin + 1)) {
-      const Fit fit = best_in_bin(bin, need, alignment, looks);
-      if (fit.block != 0) return fit;
+Address Arena::find(size_t need, size_t alignment) const {
+  // Only when nothing is found with a few looks, and memory would grow: all of them.
+  for (unsigned looks = looks_per_bin;; looks = ~0u) {
+    unsigned bin = bin_of(need);
+    while ((bin = next_filled_bin(bin)) < bin_count) {
+      if (const Address b = best_in_bin(bin, need, alignment, looks); b != 0) return b;
+      ++bin;
     }
+    if (looks == ~0u) return 0;
   }
-  return {};
 }
 
 // Cutting blocks.
 
 Address Arena::allocate(size_t need, size_t alignment, Owner owner) {
-  const Fit fit = find(need, alignment);
-  return fit.block == 0 ? 0 : carve(fit, need, owner);
+  const Address b = find(need, alignment);
+  return b == 0 ? 0 : carve(b, alignment, need, owner);
 }
 
 Address Arena::allocate_tiles(size_t tiles) {
   const uint32_t filled = tile_bins_filled_ >> tiles;
   if (filled == 0) return 0;
   const Address b = tile_bins_[tiles + lowest_bit(filled)];
-  return carve({b, place_in(b, tile_bytes)}, tiles * tile_bytes, Owner::allocator);
+  return carve(b, tile_bytes, tiles * tile_bytes, Owner::allocator);
 }
 
-Address Arena::carve(Fit fit, size_t need, Owner owner) {
-  const size_t size = block::free_size_of(fit.block);
-  const size_t before = fit.place - fit.block;
-  unlink(fit.block, size);
-  if (before != 0) {
-    block::header(fit.place) = 0;
-    add_free(fit.block, before);
+// Cuts a block in use out of the free block `b`, where it fits.
+Address Arena::carve(Address b, size_t alignment, size_t need, Owner owner) {
+  const size_t size = block::free_size_of(b);
+  const Address place = place_in(b, alignment);
+  unlink(b, size);
+  if (place != b) {
+    block::header(place) = 0;
+    add_free(b, place - b);
   }
-  settle(fit.place, size - before, need, owner);
-  return fit.place;
+  settle(place, size - (place - b), need, owner);
+  return place;
 }
 
 // Makes `size` bytes at `b` a block in use of `need` bytes and frees the rest, when it can be a
@@ -225,17 +222,23 @@ unsigned Arena::set_growth_divisor(unsigned divisor) {
   return before;
 }
 
-// Takes at least `missing` bytes, more when the policy says so and the system lets us.
-bool Arena::take_memory(size_t missing, os::Memory& memory) {
+// Takes at least `missing` bytes, more when the policy says so and the system lets us, and makes
+// them free.
+bool Arena::take_memory(size_t missing) {
   constexpr size_t unit = os::grow_unit_bytes;
   if (missing > ~size_t(0) - unit) return false;
   const size_t least = align_up(missing, unit);
   const unsigned divisor = wrapping_subtract32(default_growth_divisor, divisor_change_);
   const size_t step = divisor == 0 ? 0 : align_down(committed_bytes_ / divisor, unit);
-  memory = os::take_memory(max(least, step));
+  os::Memory memory = os::take_memory(max(least, step));
   if (memory.bytes == 0 && step > least) memory = os::take_memory(least);
   if (memory.bytes == 0) return false;
   ++grow_count_;
+  if (newest_ != nullptr && memory.begin == newest_->raw_end) {
+    extend(memory);
+  } else {
+    add_region(memory);
+  }
   return true;
 }
 
@@ -261,22 +264,12 @@ bool Arena::grow(size_t need, size_t alignment) {
     asked_for_initial_memory_ = true;
     const os::Memory memory = os::initial_memory();
     if (memory.bytes >= 2 * region_overhead) add_region(memory);
-    if (find(need, alignment).block != 0) return true;
+    if (find(need, alignment) != 0) return true;
   }
-  // A second time when the first gave memory that does not touch ours.
-  size_t missing = missing_at_end(need, alignment);
-  for (unsigned attempt = 0; attempt < 2; ++attempt) {
-    os::Memory memory;
-    if (!take_memory(missing, memory)) return false;
-    if (!joins(memory)) {
-      add_region(memory);
-    } else {
-      extend(memory);
-    }
-    if (find(need, alignment).block != 0) return true;
-    missing = missing_alone(need, alignment);
-  }
-  return false;
+  if (!take_memory(missing_at_end(need, alignment))) return false;
+  if (find(need, alignment) != 0) return true;
+  // It does not touch what we had.
+  return take_memory(missing_alone(need, alignment)) && find(need, alignment) != 0;
 }
 
 bool Arena::is_last(Address b) const {
@@ -284,19 +277,7 @@ bool Arena::is_last(Address b) const {
 }
 
 bool Arena::grow_last(Address b, size_t need) {
-  const size_t size = newest_->end - b;
-  os::Memory memory;
-  if (!take_memory(need - size, memory)) return false;
-  if (joins(memory)) {
-    extend(memory);
-  } else {
-    add_region(memory);
-  }
-  return resize(b, need);
-}
-
-bool Arena::joins(const os::Memory& memory) const {
-  return newest_ != nullptr && memory.begin == newest_->raw_end;
+  return take_memory(need - (newest_->end - b)) && resize(b, need);
 }
 
 // The last multiple of a granule that is an address: an end of 2^32 is none.
@@ -307,21 +288,19 @@ Address Arena::last_end(Address raw_end) {
 // Joins memory to the newest region: the old end becomes the header of a block, which is freed.
 void Arena::extend(const os::Memory& memory) {
   const Address b = newest_->end;
+  const size_t before = last_free_bytes();
   newest_->raw_end = wrapping_add(memory.begin, memory.bytes);
   newest_->end = last_end(newest_->raw_end);
   committed_bytes_ += memory.bytes;
   if (memory.zero_from != memory.begin) zero_from_ = memory.zero_from;
   block::write_end(newest_->end);
-  // What lies in the middle of fresh memory from now on must be zero like the rest.
-  if (!block::is_previous_in_use(b)) {
-    const size_t before = block::previous_free_size(b);
+  block::header(b) |= newest_->end - b;
+  free(b);
+  // Its size stands in the middle of fresh memory now, which is zero; unless links stand there.
+  if (before >= links_bytes + 2 * word_bytes) {
     block::last_word(b, 0) = 0;
-    block::header(b) = 0;
-    unlink(b - before, before);
-    add_free(b - before, newest_->end - b + before);
   } else {
     mark_used(b);
-    add_free(b, newest_->end - b);
   }
 }
 
@@ -343,15 +322,21 @@ void Arena::add_region(const os::Memory& memory) {
 
 // Questions.
 
-size_t Arena::largest_free_bytes() const {
-  if (rows_ == 0) return 0;
-  const unsigned row = highest_bit(rows_);
-  size_t largest = 0;
-  for (Address b = bins_[row * sub_count + highest_bit(subs_[row])]; b != 0;
-       b = word_at(b + size_link)) {
-    largest = max(largest, block::free_size_of(b));
+Arena::Census Arena::count() const {
+  Census census{};
+  for (const Region* region = newest_; region != nullptr; region = region->older) {
+    for (Address b = region->first; b != region->end; b += block::size_of(b)) {
+      if (!block::is_in_use(b)) {
+        const size_t size = block::free_size_of(b);
+        census.free_bytes += size;
+        census.largest_free_bytes = max(census.largest_free_bytes, size);
+      } else if (block::has_seal(b, region->end)) {
+        ++census.live_blocks;
+        census.live_bytes += block::usable_bytes(b);
+      }
+    }
   }
-  return largest;
+  return census;
 }
 
 const Region* Arena::region_of(Address p) const {
@@ -381,8 +366,8 @@ slow_path Fault Arena::classify(Address p, const Region& region) {
     b += size;
   }
   if (!block::is_in_use(b)) return Fault::double_free;
-  if (block::has_seal(b, region.end)) return Fault::interior_pointer;
-  return block::lost_seal(b) ? Fault::corrupted_header : Fault::foreign_pointer;
+  if (!block::should_be_sealed(b)) return Fault::foreign_pointer;
+  return p == b ? Fault::corrupted_header : Fault::interior_pointer;
 }
 
 }  // namespace ashlar

@@ -7,7 +7,7 @@
 // by how many, so that a page finds the hole that fits it exactly.
 //
 // Invariants: the blocks of a region fill [first, end) without a gap; no two neighbours are free;
-// a free block is in the bin of its size and of its tiles; free_bytes = sum of the free blocks.
+// a free block is in the bin of its size and of its tiles, and in no other.
 //
 //   Region    first                                                 used_to          end
 //   |        |#| block  |#| block  |#| block                 |#| never in use      |#|
@@ -63,11 +63,18 @@ class Arena {
   size_t dirty_bytes(Address b) const { return dirty_end_ - b; }
 
   size_t committed_bytes() const { return committed_bytes_; }
-  size_t free_bytes() const { return free_bytes_; }
   size_t grow_count() const { return grow_count_; }
   size_t never_used_bytes() const { return newest_ == nullptr ? 0 : newest_->end - used_to_; }
-  size_t largest_free_bytes() const;
   size_t last_free_bytes() const;
+
+  // What a walk over all blocks finds.
+  struct Census {
+    size_t live_blocks;  // the program's
+    size_t live_bytes;   // usable ones of those
+    size_t free_bytes;
+    size_t largest_free_bytes;
+  };
+  Census count() const;
 
   // Growth takes at least committed / divisor; 0: no more than is needed. Returns the one before.
   unsigned set_growth_divisor(unsigned divisor);
@@ -91,12 +98,6 @@ class Arena {
   // What a region costs at most before its first block and behind its last.
   static constexpr size_t region_overhead = sizeof(Region) + 4 * granule_bytes;
 
-  // A free block, and where in it the wanted one would begin.
-  struct Fit {
-    Address block;
-    Address place;
-  };
-
   static unsigned bin_of(size_t size);
   static Address place_in(Address b, size_t alignment);
   static unsigned tile_bin_of(Address b, size_t size);
@@ -106,18 +107,17 @@ class Arena {
   void link(Address b, size_t size);
   void unlink(Address b, size_t size);
   unsigned next_filled_bin(unsigned bin) const;
-  Fit best_in_bin(unsigned bin, size_t need, size_t alignment, unsigned looks) const;
-  Fit find(size_t need, size_t alignment) const;
+  Address best_in_bin(unsigned bin, size_t need, size_t alignment, unsigned looks) const;
+  Address find(size_t need, size_t alignment) const;
 
-  Address carve(Fit fit, size_t need, block::Owner owner);
+  Address carve(Address b, size_t alignment, size_t need, block::Owner owner);
   void settle(Address b, size_t size, size_t need, block::Owner owner);
   void add_free(Address b, size_t size);
   void mark_used(Address end);
 
-  bool take_memory(size_t missing, os::Memory& memory);
+  bool take_memory(size_t missing);
   size_t missing_at_end(size_t need, size_t alignment) const;
   static size_t missing_alone(size_t need, size_t alignment);
-  bool joins(const os::Memory& memory) const;
   static Address last_end(Address raw_end);
   void extend(const os::Memory& memory);
   void add_region(const os::Memory& memory);
@@ -127,15 +127,14 @@ class Arena {
   bool can_be_block(Address b) const;
   static bool is_sound_size(size_t size, Address b, const Region& region);
   static Address find_fault_in(const Region& region, size_t& free_seen);
-  Address find_fault_in_bins(size_t& free_seen) const;
-  Address find_fault_in_tile_bins() const;
+  Address find_fault_in_bins(size_t free_bytes) const;
+  Address find_fault_in_tile_bins(size_t free_bytes) const;
 
   Region* newest_;
   Address used_to_;
   Address zero_from_;
   Address dirty_end_;
   size_t committed_bytes_;
-  size_t free_bytes_;
   size_t grow_count_;
   // default_growth_divisor - the divisor, so that zero is the default.
   unsigned divisor_change_;

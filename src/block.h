@@ -81,8 +81,9 @@ fast_path bool has_seal(Address b, Address end) {
          last_word(b, size) == seal_at_end(b, size);
 }
 
-// Of a block in use without a seal: whether it had one. The allocator's own are small.
-fast_path bool lost_seal(Address b) {
+// Of a block in use: whether it is the program's, by less than its seal. The allocator's own are
+// never so large that they would be sealed at the end.
+fast_path bool should_be_sealed(Address b) {
   return (header(b) & sealed) != 0 || is_sealed_at_end(size_of(b));
 }
 

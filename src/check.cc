@@ -34,7 +34,8 @@ bool Arena::can_be_block(Address b) const {
 }
 
 // Every bin: its blocks are free, of its size, and lie in a region.
-Address Arena::find_fault_in_bins(size_t& free_seen) const {
+Address Arena::find_fault_in_bins(size_t free_bytes) const {
+  size_t listed = 0;
   for (unsigned bin = 0; bin < bin_count; ++bin) {
     const bool marked = ((unsigned(subs_[bin / sub_count]) >> (bin % sub_count)) & 1) != 0;
     if (marked != (bins_[bin] != 0)) return address_of(&bins_[bin]);
@@ -43,15 +44,15 @@ Address Arena::find_fault_in_bins(size_t& free_seen) const {
       if (!can_be_block(b) || block::is_in_use(b)) return b;
       if (bin_of(block::free_size_of(b)) != bin) return b;
       if (word_at(b + size_link + word_bytes) != previous) return b;
-      free_seen += block::free_size_of(b);
-      if (free_seen > free_bytes_) return b;
+      listed += block::free_size_of(b);
+      if (listed > free_bytes) return b;
       previous = b;
     }
   }
-  return 0;
+  return listed == free_bytes ? 0 : address_of(this);
 }
 
-Address Arena::find_fault_in_tile_bins() const {
+Address Arena::find_fault_in_tile_bins(size_t free_bytes) const {
   size_t listed = 0;
   for (unsigned bin = 1; bin < tile_bin_count; ++bin) {
     if (((tile_bins_filled_ >> bin) & 1) != (tile_bins_[bin] != 0)) {
@@ -64,7 +65,7 @@ Address Arena::find_fault_in_tile_bins() const {
       if (tile_bin_of(b, size) != bin) return b;
       if (word_at(b + tile_link + word_bytes) != previous) return b;
       listed += size;
-      if (listed > free_bytes_) return b;
+      if (listed > free_bytes) return b;
       previous = b;
     }
   }
@@ -72,15 +73,12 @@ Address Arena::find_fault_in_tile_bins() const {
 }
 
 Address Arena::find_fault() const {
-  size_t free_in_regions = 0;
+  size_t free_bytes = 0;
   for (const Region* region = newest_; region != nullptr; region = region->older) {
-    if (const Address b = find_fault_in(*region, free_in_regions); b != 0) return b;
+    if (const Address b = find_fault_in(*region, free_bytes); b != 0) return b;
   }
-  size_t free_in_bins = 0;
-  if (const Address b = find_fault_in_bins(free_in_bins); b != 0) return b;
-  if (const Address b = find_fault_in_tile_bins(); b != 0) return b;
-  const bool agree = free_in_regions == free_bytes_ && free_in_bins == free_bytes_;
-  return agree ? 0 : address_of(this);
+  if (const Address b = find_fault_in_bins(free_bytes); b != 0) return b;
+  return find_fault_in_tile_bins(free_bytes);
 }
 
 // Every page of a ring: the links, the page itself, and what the map says of its tiles.

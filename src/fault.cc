@@ -29,11 +29,6 @@ constexpr size_t longest_words() {
 }
 static_assert(8 + longest_words() + 2 + 2 * word_bytes + 2 <= line_capacity);
 
-size_t append(size_t length, const char* text) {
-  for (; *text != 0; ++text) line[length++] = *text;
-  return length;
-}
-
 size_t append_hex(size_t length, size_t value) {
   unsigned shift = word_bits;
   while (shift > 4 && (value >> (shift - 4)) == 0) shift -= 4;
@@ -45,14 +40,18 @@ size_t append_hex(size_t length, size_t value) {
 }
 
 size_t write_line(Fault fault, Address address) {
-  size_t length = append(0, "ashlar: ");
+  constexpr char prefix[] = "ashlar: ";
+  __builtin_memcpy(line, prefix, sizeof prefix - 1);
+  size_t length = sizeof prefix - 1;
   if constexpr (profile.numeric_messages) {
     line[length++] = char('0' + unsigned(fault));
     line[length++] = ' ';
   } else {
-    length = append(length, words_of(fault));
+    for (const char* words = words_of(fault); *words != 0; ++words) line[length++] = *words;
   }
-  length = append_hex(append(length, "0x"), address);
+  line[length++] = '0';
+  line[length++] = 'x';
+  length = append_hex(length, address);
   line[length] = 0;
   return length;
 }

@@ -228,28 +228,22 @@ Address Heap::arena_block(size_t size, size_t alignment) {
   if (b == 0) {
     os::set_out_of_memory();
   } else {
-    count_in(b);
+    charge(b);
   }
   return b;
 }
 
 // A block that a page could hold is charged to its class until it is gone.
-void Heap::count_in(Address b) {
+void Heap::charge(Address b) {
   const size_t usable = block::usable_bytes(b);
-  ++arena_live_blocks_;
-  arena_live_bytes_ += usable;
-  if (uint32_t* cold_bytes = cold_bytes_for(usable); cold_bytes != nullptr) {
-    *cold_bytes += uint32_t(usable + word_bytes);
-  }
+  uint32_t* const cold_bytes = cold_bytes_for(usable);
+  if (cold_bytes != nullptr) *cold_bytes += uint32_t(usable);
 }
 
-void Heap::count_out(Address b) {
+void Heap::discharge(Address b) {
   const size_t usable = block::usable_bytes(b);
-  --arena_live_blocks_;
-  arena_live_bytes_ -= usable;
-  if (uint32_t* cold_bytes = cold_bytes_for(usable); cold_bytes != nullptr) {
-    *cold_bytes -= uint32_t(usable + word_bytes);
-  }
+  uint32_t* const cold_bytes = cold_bytes_for(usable);
+  if (cold_bytes != nullptr) *cold_bytes -= uint32_t(usable);
 }
 
 // Where arena blocks of this size are charged. One account serves the classes whose blocks the
@@ -260,7 +254,7 @@ uint32_t* Heap::cold_bytes_for(size_t usable) {
 }
 
 void Heap::free_in_arena(Address b) {
-  count_out(b);
+  discharge(b);
   ++frees_;
   arena.free(b);
 }
@@ -292,23 +286,25 @@ void Heap::demand_live_in_arena(Address b) {
   if (fault != Fault::none) stop_on_fault(fault, b);
 }
 
-// Usable bytes of a live block, and its page, or null when it is the arena's. Stops on misuse.
-size_t Heap::demand_usable_bytes(Address b, Page*& page) {
-  const Word word = page_map.word_of(b);
-  if (profile.has_pages && PageMap::is_page(word)) {
-    page = &PageMap::page_of(word);
-    if (profile.catches_misuse && !page->looks_live(b)) stop_unless_live(*page, b);
-    return page->block_bytes();
+// The page of a live block, or null when it is the arena's. Stops on misuse.
+Page* Heap::demand_page(Address b) {
+  if constexpr (profile.has_pages) {
+    const Word word = page_map.word_of(b);
+    if (PageMap::is_page(word)) {
+      Page& page = PageMap::page_of(word);
+      if (profile.catches_misuse && !page.looks_live(b)) stop_unless_live(page, b);
+      return &page;
+    }
   }
   if constexpr (profile.catches_misuse) demand_live_in_arena(b);
-  page = nullptr;
-  return block::usable_bytes(b);
+  return nullptr;
 }
 
 size_t Heap::usable_bytes(const void* block) {
   if (block == nullptr) return 0;
-  Page* page = nullptr;
-  return demand_usable_bytes(address_of(block), page);
+  const Address b = address_of(block);
+  const Page* page = demand_page(b);
+  return page == nullptr ? block::usable_bytes(b) : page->block_bytes();
 }
 
 // The other forms.
@@ -344,29 +340,28 @@ void* Heap::allocate_aligned(size_t alignment, size_t size) {
 
 bool Heap::resize_in_arena(Address b, size_t size) {
   const size_t need = block::bytes_for(size);
-  count_out(b);
+  discharge(b);
   bool done = arena.resize(b, need);
   if (!done && arena.is_last(b)) {
     done = (release_empty_pages() && arena.resize(b, need)) || arena.grow_last(b, need);
   }
-  count_in(b);
+  charge(b);
   return done;
 }
 
 void* Heap::reallocate(void* block, size_t size) {
   if (block == nullptr) return allocate(size);
   const Address b = address_of(block);
-  Page* page = nullptr;
-  const size_t usable = demand_usable_bytes(b, page);
+  const Page* page = demand_page(b);
   if (size > max_request_bytes) {
     os::set_out_of_memory();
     return nullptr;
   }
-  if (page == nullptr) {
-    if (resize_in_arena(b, size)) return block;
-  } else if (size <= usable && (size > usable / 2 || usable == granule_bytes)) {
-    return block;
-  }
+  const size_t usable = page == nullptr ? block::usable_bytes(b) : page->block_bytes();
+  const bool stays = page == nullptr ? resize_in_arena(b, size)
+                                     : size <= usable && (size > usable / 2 ||
+                                                          usable == granule_bytes);
+  if (stays) return block;
   void* moved = allocate(size);
   if (moved == nullptr) return size <= usable ? block : nullptr;
   copy_bytes(address_of(moved), b, min(size, usable));
@@ -413,8 +408,11 @@ void Heap::add_counts(const Page* ring, ashlar_stats_t& stats) {
 
 void Heap::fill_in(ashlar_stats_t& stats) const {
   stats.frees = frees_;
-  stats.live_blocks = arena_live_blocks_;
-  stats.live_bytes = arena_live_bytes_;
+  const Arena::Census census = arena.count();
+  stats.live_blocks = census.live_blocks;
+  stats.live_bytes = census.live_bytes;
+  stats.free_bytes = census.free_bytes;
+  stats.largest_free_bytes = census.largest_free_bytes;
   for (const Class& k : classes_) {
     add_counts(k.ring, stats);
     add_counts(k.full_ring, stats);
@@ -422,8 +420,6 @@ void Heap::fill_in(ashlar_stats_t& stats) const {
   stats.allocations = stats.frees + stats.live_blocks;
   stats.committed_bytes = static_bytes() + arena.committed_bytes();
   stats.used_peak_bytes = used_peak_bytes();
-  stats.free_bytes = arena.free_bytes();
-  stats.largest_free_bytes = arena.largest_free_bytes();
   stats.grow_count = arena.grow_count();
 }
 

@@ -99,7 +99,7 @@ class Heap {
 
   static void stop_unless_live(const Page& page, Address b);
   static void demand_live_in_arena(Address b);
-  static size_t demand_usable_bytes(Address b, Page*& page);
+  static Page* demand_page(Address b);
 
   Address take_from_arena(size_t need, size_t alignment, block::Owner owner);
   Address arena_block(size_t size, size_t alignment);
@@ -107,8 +107,8 @@ class Heap {
   bool resize_in_arena(Address b, size_t size);
   void free_in_arena(Address b);
   uint32_t* cold_bytes_for(size_t usable);
-  void count_in(Address b);
-  void count_out(Address b);
+  void charge(Address b);
+  void discharge(Address b);
 
   bool stays_cold(SizeClass c, bool& gift);
   Page* new_page(SizeClass c, bool gift);
@@ -130,8 +130,6 @@ class Heap {
   Word direct_[profile.has_pages ? small_max_granules + 1 : 1];
   Class classes_[profile.has_pages ? class_count : 1];
   size_t gift_bytes_;
-  size_t arena_live_blocks_;
-  size_t arena_live_bytes_;
   uint64_t frees_;  // but those that the pages still count
 };
 

@@ -4,12 +4,13 @@
 //   erase FIRST COUNT STEP         deletes them
 //   read FIRST COUNT STEP          looks them up one by one
 //   scan FIRST COUNT, back FIRST COUNT   iterates forwards, backwards
-//   snapshot, old FIRST COUNT STEP, release   reads an older state
-//   compact, reopen, check         rewrites all tables; recovers from the log; compares with the map
+//   snapshot, release              keeps the present state, lets go of it
+//   old FIRST COUNT STEP           reads the state that was kept
+//   compact, reopen, check         rewrites all tables; recovers from the log; compares with the
+//   map
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <iterator>
 #include <map>
 #include <memory>
 #include <sstream>
@@ -19,7 +20,6 @@
 #include "../report.h"
 #include "leveldb/cache.h"
 #include "leveldb/db.h"
-#include "leveldb/env.h"
 #include "leveldb/filter_policy.h"
 #include "leveldb/write_batch.h"
 #include "port/port.h"
@@ -55,25 +55,39 @@ class Session {
   bool Run(const std::string& line) {
     std::istringstream words(line);
     std::string command;
-    unsigned first = 0, count = 0, step = 1, length = 0;
-    words >> command >> first >> count >> step >> length;
-    if (command == "fill") Fill(first, count, step, length);
-    else if (command == "erase") Erase(first, count, step);
-    else if (command == "read") Read(first, count, step, nullptr);
-    else if (command == "old") Read(first, count, step, snapshot_);
-    else if (command == "scan") Scan(first, count, true);
-    else if (command == "back") Scan(first, count, false);
-    else if (command == "snapshot") snapshot_ = db_->GetSnapshot();
-    else if (command == "release") Release();
-    else if (command == "compact") db_->CompactRange(nullptr, nullptr);
-    else if (command == "reopen") Reopen();
-    else if (command == "check") Compare();
-    else return false;
+    Numbers numbers;
+    words >> command >> numbers.first >> numbers.count >> numbers.step >> numbers.length;
+    const auto action = Actions().find(command);
+    if (action == Actions().end()) return false;
+    action->second(*this, numbers);
     leveldb::port::RunBackgroundWork();
     return true;
   }
 
  private:
+  struct Numbers {
+    unsigned first = 0, count = 0, step = 1, length = 0;
+  };
+  using Action = void (*)(Session&, const Numbers&);
+
+  static const std::map<std::string, Action>& Actions() {
+    static const std::map<std::string, Action> actions = {
+        {"fill", [](Session& s, const Numbers& n) { s.Fill(n.first, n.count, n.step, n.length); }},
+        {"erase", [](Session& s, const Numbers& n) { s.Erase(n.first, n.count, n.step); }},
+        {"read", [](Session& s, const Numbers& n) { s.Read(n.first, n.count, n.step, nullptr); }},
+        {"old",
+         [](Session& s, const Numbers& n) { s.Read(n.first, n.count, n.step, s.snapshot_); }},
+        {"scan", [](Session& s, const Numbers& n) { s.Scan(n.first, n.count, true); }},
+        {"back", [](Session& s, const Numbers& n) { s.Scan(n.first, n.count, false); }},
+        {"snapshot", [](Session& s, const Numbers&) { s.snapshot_ = s.db_->GetSnapshot(); }},
+        {"release", [](Session& s, const Numbers&) { s.Release(); }},
+        {"compact", [](Session& s, const Numbers&) { s.db_->CompactRange(nullptr, nullptr); }},
+        {"reopen", [](Session& s, const Numbers&) { s.Reopen(); }},
+        {"check", [](Session& s, const Numbers&) { s.Compare(); }},
+    };
+    return actions;
+  }
+
   static void Require(const Status& status) {
     if (status.ok()) return;
     printf("error: %s\n", status.ToString().c_str());

@@ -48,8 +48,8 @@ class File {
     for (size_t done = 0; done < count;) {
       const size_t start = static_cast<size_t>((offset + done) % kBlockBytes);
       const size_t part = std::min(count - done, kBlockBytes - start);
-      memcpy(scratch + done, blocks_[static_cast<size_t>((offset + done) / kBlockBytes)].get() + start,
-             part);
+      memcpy(scratch + done,
+             blocks_[static_cast<size_t>((offset + done) / kBlockBytes)].get() + start, part);
       done += part;
     }
     return Slice(scratch, count);

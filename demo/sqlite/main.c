@@ -115,8 +115,11 @@ int main(void) {
     }
     report_sample();
     /* A constraint that fires is part of the script; its text is part of the output. */
-    if (code == SQLITE_CONSTRAINT) printf("refused: %s\n", sqlite3_errmsg(db));
-    else if (code != SQLITE_DONE) return fail(db, "step");
+    if (code == SQLITE_CONSTRAINT) {
+      printf("refused: %s\n", sqlite3_errmsg(db));
+    } else if (code != SQLITE_DONE) {
+      return fail(db, "step");
+    }
     sqlite3_finalize(statement);
   }
   if (sqlite3_close(db) != SQLITE_OK) return fail(db, "close");

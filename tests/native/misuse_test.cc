@@ -334,7 +334,7 @@ HEAP_TEST(Misuse, forged_header_inside_a_block) {
   }
 }
 
-// Catches a double free that is only looked for at the head of the free list.
+// Row 99. Catches a double free that is only looked for at the head of the free list.
 HEAP_TEST(Misuse, double_free_with_others_in_between) {
   std::vector<char*> const blocks = many(64);
   for (size_t i = 10; i < 20; ++i) ashlar_free(blocks[i]);

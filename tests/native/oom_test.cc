@@ -36,7 +36,7 @@ std::vector<void*> exhaust(size_t size) {
   return blocks;
 }
 
-// Row 21. Catches an abort, a missing errno, or a heap that is broken after the refusal.
+// Rows 10, 21, 29. Catches an abort, a missing errno, or a heap that is broken after the refusal.
 HEAP_TEST(Oom, null_and_enomem_then_the_heap_works) {
   fake_os::set_limit(4 * MiB);
   for (size_t size : {size_t{1}, size_t{24}, size_t{200}, size_t{1000}, size_t{5000}, size_t{70000},
@@ -60,7 +60,7 @@ HEAP_TEST(Oom, null_and_enomem_then_the_heap_works) {
   }
 }
 
-// Catches memory that a full heap lost for good: what was free before must be free again.
+// Row 16. Catches memory that a full heap lost for good: what was free before must be free again.
 HEAP_TEST(Oom, freed_memory_is_reusable) {
   fake_os::set_limit(4 * MiB);
   for (void* block : exhaust(3 * KiB)) heap::free(block);
@@ -297,6 +297,12 @@ HEAP_TEST(Oom, a_block_of_the_whole_memory_again_and_again) {
     for (int k = 0; k < 3000; ++k) small.push_back(heap::malloc(static_cast<size_t>(k) % 2000));
     for (void* each : small) heap::free(each);
   }
+}
+
+// Row 24. Catches a limit that is not felt, or felt too early: seven eighths fit, the eighth not.
+HEAP_TEST(Oom, eight_blocks_of_an_eighth) {
+  fake_os::set_limit(16 * MiB);
+  EXPECT_EQ(exhaust(2 * MiB).size(), 7u);
 }
 
 // Row 35. Catches a sum of break and request that wraps: the second block does not fit.

@@ -220,7 +220,7 @@ std::vector<uintptr_t> garbage(char* block) {
 
 void overwrite(void* at, uintptr_t value) { memcpy(at, &value, sizeof value); }
 
-// Catches a check that follows a free block's link without looking, or not at all.
+// Rows 95, 99. Catches a check that follows a free block's link without looking, or not at all.
 HEAP_TEST(Check, finds_a_damaged_link) {
   for (size_t size : {size_t{16}, size_t{100}, size_t{900}, size_t{5000}, size_t{100000}}) {
     std::vector<char*> blocks;
@@ -242,7 +242,7 @@ HEAP_TEST(Check, finds_a_damaged_link) {
   }
 }
 
-// Catches a check that walks from block to block by sizes which it doesn't compare.
+// Rows 95, 99. Catches a check that walks from block to block by sizes which it doesn't compare.
 HEAP_TEST(Check, finds_a_damaged_header) {
   std::vector<char*> blocks;
   for (int i = 0; i < 30; ++i) blocks.push_back(static_cast<char*>(ashlar_malloc(5000)));

@@ -69,7 +69,7 @@ HEAP_TEST(Strangers, grew_before_the_first_malloc) {
 HEAP_TEST(Strangers, stop_a_growing_block) {
   size_t size = 1000;
   char* block = static_cast<char*>(heap::malloc(size));
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 24; ++i) {
     test::fill(block, size, 5);
     if (i % 3 == 0) {
       ASSERT_TRUE(fake_os::stranger_grow(1));

@@ -7,7 +7,7 @@ import { buildPath, findEmscripten, findWasi, root, run, runEmscripten, runNativ
   from '../../demo/toolchain.mjs';
 
 const folder = buildPath('tests-cmake');
-const environment = { ...process.env };
+const environment = { ...process.env, CMAKE_GENERATOR: 'Ninja' };
 delete environment.NODE_TEST_CONTEXT;
 
 async function must(command, args, env = environment) {
@@ -91,7 +91,7 @@ test('emcmake cmake', async () => {
   const { cxx, env } = findEmscripten();
   const emcmake = path.join(path.dirname(cxx), 'emcmake');
   const consumer = await installAndConsume('emscripten', [emcmake, 'cmake'],
-    { ...env, NODE_TEST_CONTEXT: undefined });
+    { ...env, ...environment, NODE_PATH: env.NODE_PATH });
   await serves(runEmscripten, path.join(consumer, 'with_ashlar.js'), everything);
   await serves(runEmscripten, path.join(consumer, 'with_core.js'), ownNames);
 });

@@ -9,8 +9,13 @@ import { buildAll, casesProgram, makeProgram, mustPass, runCase, start } from '.
 const states = ['alone', 'neighbours', 'full page', 'after realloc', 'cold', 'large', 'large last'];
 const calls = ['free', 'realloc', 'realloc to 0', 'usable_size'];
 
-const kinds = { 1: 'double free of', 2: 'interior pointer', 3: 'foreign pointer', 4: 'never allocated' };
 const [doubleFree, interior, foreign, never] = [1, 2, 3, 4];
+const words = {
+  [doubleFree]: 'double free of',
+  [interior]: 'interior pointer',
+  [foreign]: 'foreign pointer',
+  [never]: 'never allocated',
+};
 // A block that was merged with its neighbours, or whose page was given away, is no block any more.
 const merged = [doubleFree, interior, foreign, never];
 const afterFree = (state) => (['alone', 'large last'].includes(state) ? merged : [doubleFree]);
@@ -48,7 +53,7 @@ function expectDeath(result, expected, profile) {
   assert.ok(address !== undefined, `the case got no pointer: ${result.failures} ${result.trap}`);
   const hex = `0x${address.toString(16)}`;
   const texts = expected.map((kind) =>
-    profile === 'small' ? `ashlar: ${kind} ${hex}` : `ashlar: ${kinds[kind]} ${hex}`,
+    profile === 'small' ? `ashlar: ${kind} ${hex}` : `ashlar: ${words[kind]} ${hex}`,
   );
   assert.ok(result.trap !== null, `survived, instead of: ${texts[0]}`);
   // Reading beyond memory would also trap, without a message.

@@ -10,9 +10,9 @@ const limitPages = 512;
 
 const everywhere = {
   zero_size: 'a malloc(0) that is NULL, shared or misaligned',
-  refused_sizes: 'sizes that wrap, a refusal without ENOMEM, a refused realloc that changed its block',
+  refused_sizes: 'sizes that wrap, no ENOMEM, a refused realloc that changed its block',
   calloc_overflow: 'a product that wraps, or 0 elements taken for an overflow',
-  alignment: 'a block of any size, of malloc, calloc or realloc, below the alignment of max_align_t',
+  alignment: 'a block of malloc, calloc or realloc below the alignment of max_align_t',
   aligned: 'a misaligned block, overlapping ones, the wrong error for a wrong alignment',
   realloc_refused: 'a refused realloc that changed the block, its contents or a count',
   realloc_same_size: 'a realloc to the same or the usable size that moves the block',
@@ -49,9 +49,9 @@ for (const [index, { kind, profile }] of jobs.entries()) {
       });
     }
 
-    // Would catch: a calloc that clears what nobody ever wrote. The host writes into the fresh memory
-    // first: what is not its byte afterwards was written by us. Not a real program's situation, whose
-    // fresh memory is zero; it only makes our writes visible.
+    // Would catch: a calloc that clears what nobody ever wrote. The host writes into the fresh
+    // memory first: what is not its byte afterwards was written by us. No program meets such
+    // memory; it only makes our writes visible.
     test('calloc writes at most 64 bytes to fresh memory', async () => {
       const instance = await start(program, { limitPages });
       const reserved = instance.call('case_fresh_reserve');

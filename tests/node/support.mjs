@@ -7,7 +7,9 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
-import { buildPath, emcc, findEmscripten, findWasi, root, wasiCompile } from '../../demo/toolchain.mjs';
+import {
+  buildPath, emcc, findEmscripten, findWasi, root, wasiCompile,
+} from '../../demo/toolchain.mjs';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const programs = path.join(here, 'programs');
@@ -24,7 +26,13 @@ const glue = [
   '--no-entry',
   `-sEXPORTED_FUNCTIONS=${exported.map((name) => `_${name}`).join(',')}`,
 ];
-const javascript = [...glue, '-sMODULARIZE', '-sENVIRONMENT=node', '-sNODEJS_CATCH_EXIT=0', '-sNODEJS_CATCH_REJECTION=0'];
+const javascript = [
+  ...glue,
+  '-sMODULARIZE',
+  '-sENVIRONMENT=node',
+  '-sNODEJS_CATCH_EXIT=0',
+  '-sNODEJS_CATCH_REJECTION=0',
+];
 const reactor = ['-mexec-model=reactor', ...exported.map((name) => `-Wl,--export=${name}`)];
 export const kinds = {
   // Memory made by the module, up to 4 GiB.
@@ -84,16 +92,17 @@ async function makeOnce(stem, key, extension, make) {
   try {
     await make(path.join(folder, path.basename(file)));
     // The file that says all is there comes last.
-    const made = fs.readdirSync(folder).sort((a, b) => a.endsWith(extension) - b.endsWith(extension));
+    const last = (name) => Number(name.endsWith(`.${extension}`));
+    const made = fs.readdirSync(folder).sort((a, b) => last(a) - last(b));
     for (const name of made) fs.renameSync(path.join(folder, name), path.join(outputs, name));
   } finally {
     fs.rmSync(folder, { recursive: true });
   }
+  // What was made from older inputs.
   for (const name of fs.readdirSync(outputs)) {
-    const old = name.startsWith(`${stem}-`) && name.length === path.basename(file).length;
-    if (old && !name.startsWith(`${stem}-${key}`) && /^[0-9a-f]{12}\./.test(name.slice(stem.length + 1))) {
-      fs.rmSync(path.join(outputs, name), { force: true });
-    }
+    if (!name.startsWith(`${stem}-`)) continue;
+    const madeFrom = /^([0-9a-f]{12})\./.exec(name.slice(stem.length + 1));
+    if (madeFrom && madeFrom[1] !== key) fs.rmSync(path.join(outputs, name), { force: true });
   }
   return file;
 }
@@ -188,7 +197,8 @@ function wasiImports(memory, output) {
       for (let index = 0; index < count; index++) {
         const address = view().getUint32(vectors + 8 * index, true);
         const length = view().getUint32(vectors + 8 * index + 4, true);
-        output(descriptor, Buffer.from(new Uint8Array(memory().buffer, address, length)).toString());
+        const bytesOut = Buffer.from(new Uint8Array(memory().buffer, address, length));
+        output(descriptor, bytesOut.toString());
         bytes += length;
       }
       view().setUint32(written, bytes, true);
@@ -276,8 +286,10 @@ export async function start(program, options = {}) {
       if (pair) metrics[pair[1]] = Number(pair[2]);
       else if (line) failures.push(line);
     }
-    const message = exports.ashlar_last_message ? string(exports.ashlar_last_message() >>> 0) : null;
-    return { value, trap, failures, metrics, message, ...text, memoryBytes: memory.buffer.byteLength };
+    const lastMessage = exports.ashlar_last_message;
+    const message = lastMessage ? string(lastMessage() >>> 0) : null;
+    const memoryBytes = memory.buffer.byteLength;
+    return { value, trap, failures, metrics, message, ...text, memoryBytes };
   };
   return { exports, memory, call, string };
 }
@@ -329,4 +341,6 @@ export function mustPass(result) {
 }
 
 export const numbers = (metrics) =>
-  Object.entries(metrics).map(([name, value]) => `${name} ${Math.round(value * 1000) / 1000}`).join(', ');
+  Object.entries(metrics)
+    .map(([name, value]) => `${name} ${Math.round(value * 1000) / 1000}`)
+    .join(', ');

@@ -36,6 +36,14 @@ static void handler() {
   if (++handler_calls == 3) std::set_new_handler(nullptr);
 }
 
+// More than any memory holds beside the program. Not more than half of the address space natively:
+// compilers refuse that themselves.
+#if SIZE_MAX > 0xffffffff
+static const volatile size_t too_much = size_t(1) << 46;
+#else
+static const volatile size_t too_much = 4294900000;
+#endif
+
 static int line_of_failure;
 #define CHECK(condition) \
   do {                   \
@@ -88,7 +96,6 @@ int main() {
 #endif
 #else
   CHECK(own_news == 0 && own_deletes == 0 && !fail_once);
-  const volatile size_t too_much = SIZE_MAX / 2 + 2;
   CHECK(opaque(new (std::nothrow) char[too_much]) == nullptr);
   std::set_new_handler(handler);
   CHECK(opaque(new (std::nothrow) char[too_much]) == nullptr && handler_calls == 3);
@@ -113,8 +120,7 @@ int main() {
   if (line_of_failure != 0) printf("line %d\n", line_of_failure);
 #ifdef OOM
   fflush(stdout);
-  const volatile size_t asked = SIZE_MAX / 2 + 2;
-  opaque(new char[asked]);
+  opaque(new char[too_much]);
   puts("not reached");
 #endif
   return line_of_failure != 0;

@@ -16,7 +16,7 @@
   extern "C" __attribute__((used, export_name("case_" #name))) void case_##name(void)
 extern "C" {
 #else
-#define CASE(name) \
+#define CASE(name)                                                          \
   __attribute__((used, export_name("case_" #name))) void case_##name(void); \
   void case_##name(void)
 #endif
@@ -24,16 +24,16 @@ extern "C" {
 // CHECK goes on after a failure, REQUIRE ends the case.
 #define CHECK(condition) \
   ((condition) ? (void)0 : check_failed(__FILE__, __LINE__, #condition, 0, 0))
-#define REQUIRE(condition) \
-  do { \
-    if (!(condition)) { \
+#define REQUIRE(condition)                                \
+  do {                                                    \
+    if (!(condition)) {                                   \
       check_failed(__FILE__, __LINE__, #condition, 0, 0); \
-      return; \
-    } \
+      return;                                             \
+    }                                                     \
   } while (0)
 // Compares two numbers and shows both when it fails.
-#define CHECK_THAT(left, relation, right) \
-  (((left)relation(right)) ? (void)0 \
+#define CHECK_THAT(left, relation, right)                                                     \
+  (((left)relation(right)) ? (void)0                                                          \
                            : check_failed(__FILE__, __LINE__, #left " " #relation " " #right, \
                                           (double)(left), (double)(right)))
 

@@ -5,13 +5,17 @@
 #include <unistd.h>
 
 #ifdef __EMSCRIPTEN__
-#include <emscripten/heap.h>
 #include <emscripten.h>
+#include <emscripten/heap.h>
 void emscripten_notify_memory_growth(size_t memory_index);
 #endif
 
 enum { most = 600 };
-static struct Region { unsigned char* at; size_t bytes; uint32_t seed; } ours[most], theirs[most];
+static struct Region {
+  unsigned char* at;
+  size_t bytes;
+  uint32_t seed;
+} ours[most], theirs[most];
 static size_t our_count, their_count;
 
 static void take_ours(size_t bytes) {

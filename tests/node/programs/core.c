@@ -3,7 +3,10 @@
 
 CASE(G74) {
   enum { count = 3000 };
-  static struct { unsigned char* block; size_t bytes; } theirs[count], ours[count];
+  static struct {
+    unsigned char* block;
+    size_t bytes;
+  } theirs[count], ours[count];
   random_state = 74;
   ashlar_stats_t stats;
   for (uint32_t turn = 0; turn < 4 * count; turn++) {

@@ -1,5 +1,5 @@
-// A program with nothing but one malloc: what it imports, how much memory it takes, and what becomes
-// of a double free where there is no stdio to print with.
+// A program with nothing but one malloc: what it imports, how much memory it takes, and what
+// becomes of a double free where there is no stdio to print with.
 #include <stdlib.h>
 
 #include "ashlar.h"

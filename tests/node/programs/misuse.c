@@ -1,4 +1,5 @@
-// One misuse each: the state a block is in, what is wrong with the pointer, and the call that gets it.
+// One misuse each: the state a block is in, what is wrong with the pointer, and the call that gets
+// it.
 #include "cases.h"
 
 #ifdef __EMSCRIPTEN__
@@ -8,11 +9,11 @@
 // The numbers are misuse.test.mjs's as well.
 enum State { alone, neighbours, full_page, after_realloc, cold, large, large_last };
 enum Fault {
-  freed,           // just now
-  freed_earlier,   // and another block after it
-  inside,          // at the next aligned address
+  freed,          // just now
+  freed_earlier,  // and another block after it
+  inside,         // at the next aligned address
   inside_odd,
-  inside_last,     // the last usable byte
+  inside_last,  // the last usable byte
   static_array,
   stack_array,
   near_null,
@@ -48,8 +49,7 @@ static void make_state(enum State state) {
       malloc(3000);
       chosen = malloc(3 * MIB);
       return;
-    default:
-      break;
+    default: break;
   }
   for (int index = 0; index < count; index++) block[index] = malloc(block_bytes);
   chosen = block[count / 2];
@@ -131,9 +131,7 @@ void case_misuse(int state, int fault, int call) {
 #endif
       malloc(1 * MIB);
       break;
-    case never_handed_out:
-      pointer = find_never_handed_out((enum State)state);
-      break;
+    case never_handed_out: pointer = find_never_handed_out((enum State)state); break;
   }
   REQUIRE(pointer);
   metric("address", (double)(uintptr_t)pointer);
@@ -180,7 +178,8 @@ CASE(no_suspicious_value) {
       uintptr_t* second = malloc(bytes);
       REQUIRE(first && second);
       memset(first, (int)value, ashlar_usable_size(first));
-      for (size_t word = 0; word < bytes / sizeof *second; word++) second[word] = (uintptr_t)first + word;
+      for (size_t word = 0; word < bytes / sizeof *second; word++)
+        second[word] = (uintptr_t)first + word;
       free(first);
       free(second);
     }

@@ -25,7 +25,8 @@ static void mark(struct Slot* at) {
     return;
   }
   fill(at->block, 64, at->seed);
-  for (size_t place = 64; place + 64 < at->bytes; place += 1021) at->block[place] = (unsigned char)at->seed;
+  for (size_t place = 64; place + 64 < at->bytes; place += 1021)
+    at->block[place] = (unsigned char)at->seed;
   fill(at->block + at->bytes - 64, 64, at->seed);
 }
 static int holds(const struct Slot* at, size_t bytes) {
@@ -37,7 +38,8 @@ static int holds(const struct Slot* at, size_t bytes) {
   return bytes < at->bytes || intact(at->block + at->bytes - 64, 64, at->seed);
 }
 
-__attribute__((used, export_name("case_model"))) void case_model(uint32_t seed, uint32_t operations);
+__attribute__((used, export_name("case_model"))) void case_model(uint32_t seed,
+                                                                 uint32_t operations);
 void case_model(uint32_t seed, uint32_t operations) {
   random_state = seed;
   size_t live = 0, live_bytes = 0, peak = 0;
@@ -49,7 +51,8 @@ void case_model(uint32_t seed, uint32_t operations) {
     struct Slot* at = &slot[index];
     uint32_t action = random_bits() % 16;
     if (at->block && !holds(at, at->bytes)) {
-      check_failed(__FILE__, __LINE__, "block holds what was written: operation, slot", done, index);
+      check_failed(__FILE__, __LINE__, "block holds what was written: operation, slot", done,
+                   index);
       return;
     }
     if (!at->block) {

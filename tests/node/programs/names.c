@@ -13,11 +13,13 @@ void dlfree(void* block) { called += block != NULL; }
 
 // Functions and data of all sorts of names, each with a value that nobody else changes.
 #define DATA(name) int name = 69;
-#define EACH_NAME(do) \
-  do(arena) do(heap) do(page) do(page_map) do(root) do(leaf) do(region) do(lock) do(stats) do(fault) \
-  do(last_message) do(fingerprint) do(allocate) do(release) do(reallocate) do(usable_size) do(grow) \
-  do(refill) do(size_class) do(class_of) do(free_list) do(used) do(take_memory) do(initial_memory) \
-  do(write_error) do(stop) do(sbrk_ptr) do(profile) do(mi_malloc) do(je_malloc) do(tc_malloc) do(check)
+#define EACH_NAME(X)                                                                               \
+  X(arena)                                                                                         \
+  X(heap) X(page) X(page_map) X(root) X(leaf) X(region) X(lock) X(stats) X(fault) X(last_message)  \
+      X(fingerprint) X(allocate) X(release) X(reallocate) X(usable_size) X(grow) X(refill)         \
+          X(size_class) X(class_of) X(free_list) X(used) X(take_memory) X(initial_memory)          \
+              X(write_error) X(stop) X(sbrk_ptr) X(profile) X(mi_malloc) X(je_malloc) X(tc_malloc) \
+                  X(check)
 EACH_NAME(DATA)
 
 CASE(F69) {

@@ -10,15 +10,18 @@ static uint64_t with_growth_step(uint64_t bytes) { return bytes + bytes / 16 + 2
 
 CASE(A1) {
   enum { rounds = 300, per_round = 200, survivors = 500 };
-  static struct { void* block; size_t bytes; } kept[survivors], round[per_round];
+  static struct {
+    void* block;
+    size_t bytes;
+  } kept[survivors], round[per_round];
   random_state = 6736;
   size_t live = 0, peak = 0, oldest = 0;
   uint64_t before = top_bytes();
   for (int turn = 0; turn < rounds; turn++) {
     for (int index = 0; index < per_round; index++) {
-      size_t bytes = index % 64 == 63   ? random_between(10 * KIB, 400 * KIB)
-                     : index == 100     ? 1 * MIB
-                                        : random_between(16, 512);
+      size_t bytes = index % 64 == 63 ? random_between(10 * KIB, 400 * KIB)
+                     : index == 100   ? 1 * MIB
+                                      : random_between(16, 512);
       round[index].block = malloc(bytes);
       REQUIRE(round[index].block);
       round[index].bytes = bytes;
@@ -241,7 +244,8 @@ CASE(A15) {
 }
 
 CASE(A16) {
-  // A sub-allocator takes 64 MiB in aligned chunks and gives all back; one big block must fit there.
+  // A sub-allocator takes 64 MiB in aligned chunks and gives all back; one big block must fit
+  // there.
   enum { count = 1024 };
   static void* chunk[count];
   for (int index = 0; index < count; index++) {
@@ -258,7 +262,8 @@ CASE(A16_mmap) {
   enum { count = 256 };
   static void* chunk[count];
   for (int index = 0; index < count; index++) {
-    chunk[index] = mmap(NULL, 256 * KIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    chunk[index] =
+        mmap(NULL, 256 * KIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     REQUIRE(chunk[index] != MAP_FAILED);
     CHECK(is_aligned(chunk[index], PAGE_BYTES));
     CHECK(all_bytes_are(chunk[index], 256 * KIB, 0));

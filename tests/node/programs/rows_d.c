@@ -94,7 +94,10 @@ CASE(D46_4MiB) { one_aligned(4 * MIB, 32 * MIB); }
 
 CASE(D48) {
   enum { count = 200 };
-  static struct { unsigned char *before, *block, *after; size_t bytes; } set[count];
+  static struct {
+    unsigned char *before, *block, *after;
+    size_t bytes;
+  } set[count];
   random_state = 10363;
   for (uint32_t index = 0; index < count; index++) {
     size_t alignment = (size_t)32 << random_between(0, 8);

@@ -33,9 +33,9 @@ CASE(zero_size) {
 
 CASE(refused_sizes) {
   // From PTRDIFF_MAX up; only wasm32 with room for them serves some below 4 GiB (C34).
-  static const size_t sizes[] = {PTRDIFF_MAX, (size_t)PTRDIFF_MAX + 1, SIZE_MAX / 2 + 2, SIZE_MAX - 65536,
-                                 SIZE_MAX - 4096, SIZE_MAX - 16, SIZE_MAX - 15, SIZE_MAX - 8,
-                                 SIZE_MAX - 1, SIZE_MAX};
+  static const size_t sizes[] = {
+      PTRDIFF_MAX,   (size_t)PTRDIFF_MAX + 1, SIZE_MAX / 2 + 2, SIZE_MAX - 65536, SIZE_MAX - 4096,
+      SIZE_MAX - 16, SIZE_MAX - 15,           SIZE_MAX - 8,     SIZE_MAX - 1,     SIZE_MAX};
   unsigned char* kept = malloc(300);
   REQUIRE(kept);
   fill(kept, 300, 5);
@@ -74,9 +74,10 @@ CASE(refused_sizes) {
 }
 
 CASE(calloc_overflow) {
-  static const size_t pairs[][2] = {{0x10001, 0x10000}, {SIZE_MAX, 2}, {2, SIZE_MAX},
-                                    {SIZE_MAX / 2 + 1, 2}, {SIZE_MAX / 3 + 1, 3},
-                                    {(size_t)1 << 16, (size_t)1 << 16}, {SIZE_MAX, SIZE_MAX}};
+  static const size_t pairs[][2] = {{0x10001, 0x10000},    {SIZE_MAX, 2},
+                                    {2, SIZE_MAX},         {SIZE_MAX / 2 + 1, 2},
+                                    {SIZE_MAX / 3 + 1, 3}, {(size_t)1 << 16, (size_t)1 << 16},
+                                    {SIZE_MAX, SIZE_MAX}};
   for (size_t index = 0; index < sizeof pairs / sizeof *pairs; index++) {
     errno = 0;
     CHECK(calloc(pairs[index][0], pairs[index][1]) == NULL);
@@ -178,7 +179,8 @@ CASE(realloc_contents) {
   REQUIRE(block);
   fill(block, bytes, 0);
   for (uint32_t turn = 1; turn < 3000; turn++) {
-    size_t next = turn % 5 == 0 ? border_size(random_bits() % border_count) : random_between(1, 5000);
+    size_t next =
+        turn % 5 == 0 ? border_size(random_bits() % border_count) : random_between(1, 5000);
     unsigned char* moved = realloc(block, next);
     REQUIRE(moved);
     CHECK(intact(moved, next < bytes ? next : bytes, turn - 1));
@@ -192,7 +194,10 @@ CASE(realloc_contents) {
 }
 
 CASE(usable_size) {
-  static struct { unsigned char* block; size_t usable; } set[border_count];
+  static struct {
+    unsigned char* block;
+    size_t usable;
+  } set[border_count];
   for (uint32_t index = 0; index < border_count; index++) {
     size_t bytes = border_size(index);
     REQUIRE(set[index].block = malloc(bytes));
