@@ -85,7 +85,9 @@ export function wasmFunctionNames(file) {
 
 // Which archive members or objects define the calls, by the map that wasm-ld or an ELF linker
 // printed: {malloc: 'libc.a(dlmalloc.o)'}.
-export function definersInMap(mapText) {
+export const definersInMap = (mapText) => symbolsInMap(mapText, calls);
+
+function symbolsInMap(mapText, pattern) {
   const definers = {};
   let input = null;
   for (const line of mapText.split('\n')) {
@@ -93,8 +95,9 @@ export function definersInMap(mapText) {
     const elf = /\s0x[0-9a-f]+(?:\s+0x[0-9a-f]+)?\s+(\S+)$/.exec(line);
     const elfInput = elf && /\s0x\S+\s+0x\S+\s+\S+$/.test(line);
     const wasmInput = wasm && /^(\S.*?):\(.*\)$/.exec(wasm)?.[1];
-    if (wasmInput || elfInput) input = path.basename(wasmInput || elf[1]);
-    else if (calls.test(wasm ?? elf?.[1])) definers[wasm ?? elf[1]] = input;
+    const symbol = wasm ?? elf?.[1];
+    if (wasmInput || elfInput) input = path.basename(wasmInput || symbol);
+    else if (symbol && pattern.test(symbol)) definers[symbol] = input;
   }
   return definers;
 }
@@ -116,13 +119,15 @@ export function fingerprint(file) {
 //   allocators: who serves its calls: 'ashlar', or the object or library that defines them
 //   fingerprint, codeBytes (of the .wasm without custom sections, of the executable natively)
 export async function inspect(built) {
-  const definers = definersInMap(fs.readFileSync(built.map, 'utf8'));
+  const map = fs.readFileSync(built.map, 'utf8');
+  const definers = definersInMap(map);
   const allocators = new Set(Object.values(definers).map(ownerOf));
   const addInternals = (names) => {
     for (const name of internalsAmong(names)) {
       if (![...allocators].some((allocator) => allocator.includes(name))) allocators.add(name);
     }
   };
+  addInternals(Object.keys(symbolsInMap(map, /./)));
   if (built.wasm) {
     addInternals(wasmFunctionNames(built.wasm));
     return {

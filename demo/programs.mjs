@@ -98,7 +98,8 @@ export const variants = {
     compile: wasiCompile,
     tools: findWasi,
     flags: ['-O2'],
-    link: ['-O2', '-Wl,-z,stack-size=1048576', '-Wl,--stack-first', '-Wl,--print-map'],
+    // Without -O2, which would run whichever wasm-opt is on the PATH and lose the names.
+    link: ['-Wl,-z,stack-size=1048576', '-Wl,--stack-first', '-Wl,--print-map'],
     archive: buildPath('wasi/libashlar.a'),
     ending: '.wasm',
   },

@@ -50,7 +50,9 @@ void Arena::remove(Address& head, Address b, size_t link) {
   }
 }
 
+// The rest of the newest region is in no bin.
 void Arena::link(Address b, size_t size) {
+  if (b + size == newest_->end) return;
   const unsigned bin = bin_of(size);
   push(bins_[bin], b, size_link);
   rows_ |= Word(1) << (bin / sub_count);
@@ -64,6 +66,7 @@ void Arena::link(Address b, size_t size) {
 }
 
 void Arena::unlink(Address b, size_t size) {
+  if (b + size == newest_->end) return;
   const unsigned bin = bin_of(size);
   const unsigned row = bin / sub_count;
   remove(bins_[bin], b, size_link);
@@ -92,14 +95,18 @@ unsigned Arena::next_filled_bin(unsigned bin) const {
   return row * sub_count + lowest_bit(subs_[row]);
 }
 
+bool Arena::fits(Address b, size_t size, size_t need, size_t alignment) {
+  const size_t before = wrapping_subtract(place_in(b, alignment), b);
+  return size >= need && before <= size - need;
+}
+
 // The smallest that fits among the first few; the lower address on a tie.
 Address Arena::best_in_bin(unsigned bin, size_t need, size_t alignment, unsigned looks) const {
   Address best = 0;
   size_t best_size = ~size_t(0);
   for (Address b = bins_[bin]; b != 0 && looks != 0; b = word_at(b + size_link), --looks) {
     const size_t size = block::free_size_of(b);
-    const size_t before = wrapping_subtract(place_in(b, alignment), b);
-    if (size < need || before > size - need || size > best_size) continue;
+    if (size > best_size || !fits(b, size, need, alignment)) continue;
     if (size == best_size && b > best) continue;
     best = b;
     best_size = size;
@@ -107,16 +114,39 @@ Address Arena::best_in_bin(unsigned bin, size_t need, size_t alignment, unsigned
   return best;
 }
 
-Address Arena::find(size_t need, size_t alignment) const {
-  // Only when nothing is found with a few looks, and memory would grow: all of them.
-  for (unsigned looks = looks_per_bin;; looks = ~0u) {
-    unsigned bin = bin_of(need);
-    while ((bin = next_filled_bin(bin)) < bin_count) {
-      if (const Address b = best_in_bin(bin, need, alignment, looks); b != 0) return b;
-      ++bin;
-    }
-    if (looks == ~0u) return 0;
+Address Arena::best_in_bins(size_t need, size_t alignment, unsigned looks) const {
+  unsigned bin = bin_of(need);
+  while ((bin = next_filled_bin(bin)) < bin_count) {
+    if (const Address b = best_in_bin(bin, need, alignment, looks); b != 0) return b;
+    ++bin;
   }
+  return 0;
+}
+
+// The rest only when a few looks find nothing else, so that what is growing at the end can grow on;
+// all looks only when memory would grow.
+Address Arena::find(size_t need, size_t alignment) const {
+  if (const Address b = best_in_bins(need, alignment, looks_per_bin); b != 0) return b;
+  if (const size_t size = last_free_bytes(); size != 0) {
+    const Address rest = newest_->end - size;
+    if (fits(rest, size, need, alignment)) return rest;
+  }
+  return best_in_bins(need, alignment, ~0u);
+}
+
+// The lowest address among the first few that have no more tiles than they must; then the rest.
+Address Arena::find_tiles(size_t tiles) const {
+  const uint32_t filled = tile_bins_filled_ >> tiles;
+  if (filled == 0) {
+    const size_t size = last_free_bytes();
+    return tile_bin_of(newest_->end - size, size) >= tiles ? newest_->end - size : 0;
+  }
+  Address lowest = ~Address(0);
+  Address b = tile_bins_[tiles + lowest_bit(filled)];
+  for (unsigned looks = looks_per_bin; b != 0 && looks != 0; b = word_at(b + tile_link), --looks) {
+    lowest = min(lowest, b);
+  }
+  return lowest;
 }
 
 // Cutting blocks.
@@ -127,10 +157,8 @@ Address Arena::allocate(size_t need, size_t alignment, Owner owner) {
 }
 
 Address Arena::allocate_tiles(size_t tiles) {
-  const uint32_t filled = tile_bins_filled_ >> tiles;
-  if (filled == 0) return 0;
-  const Address b = tile_bins_[tiles + lowest_bit(filled)];
-  return carve(b, tile_bytes, tiles * tile_bytes, Owner::allocator);
+  const Address b = newest_ == nullptr ? 0 : find_tiles(tiles);
+  return b == 0 ? 0 : carve(b, tile_bytes, tiles * tile_bytes, Owner::allocator);
 }
 
 // Cuts a block in use out of the free block `b`, where it fits.
@@ -153,19 +181,13 @@ void Arena::settle(Address b, size_t size, size_t need, Owner owner) {
   const Address end = b + kept;
   const bool in_newest = wrapping_subtract(b, newest_->first) < newest_->end - newest_->first;
   dirty_end_ = in_newest ? min(end, max(b, max(used_to_, zero_from_))) : end;
-  if (in_newest) mark_used(end);
+  if (in_newest) used_to_ = max(used_to_, end);
   if (kept != size) {
     add_free(end, size - kept);
   } else {
     block::header(end) |= block::previous_in_use;
   }
   block::write_in_use(b, kept, owner);
-}
-
-// Whatever ends at `end`, a free block behind it holds its links there.
-void Arena::mark_used(Address end) {
-  const size_t behind = newest_->end - end;
-  used_to_ = max(used_to_, end + min(behind, links_bytes));
 }
 
 // Makes [b, b + size) a free block, between two in use.
@@ -242,34 +264,29 @@ bool Arena::take_memory(size_t missing) {
   return true;
 }
 
-// What must follow the memory's end for a block to fit there. Too much for any system when it
-// would pass the end of the address space.
-size_t Arena::missing_at_end(size_t need, size_t alignment) const {
-  if (newest_ == nullptr) return missing_alone(need, alignment);
-  const Address start = newest_->end - last_free_bytes();
-  const size_t before = wrapping_subtract(place_in(start, alignment), start);
+// What must be taken for a block to fit: behind the rest, or in memory of its own. More than any
+// system has when there is no such number.
+size_t Arena::missing_for(size_t need, size_t alignment, bool alone) const {
+  const size_t rest = alone ? 0 : last_free_bytes();
+  size_t before = alignment + region_overhead;
+  if (!alone) {
+    const Address start = newest_->end - rest;
+    before = wrapping_subtract(place_in(start, alignment), start);
+  }
   const size_t wanted = wrapping_add(before, need);
-  if (wanted < need || wanted > ~start) return ~size_t(0);
-  return wanted - min(wanted, newest_->end - start);
+  return wanted < need ? ~size_t(0) : wanted - min(wanted, rest);
 }
 
-// What memory of its own must have.
-size_t Arena::missing_alone(size_t need, size_t alignment) {
-  const size_t around = alignment + region_overhead;
-  return need > ~size_t(0) - around ? ~size_t(0) : need + around;
-}
-
-bool Arena::grow(size_t need, size_t alignment) {
+bool Arena::grow(size_t need, size_t alignment, unsigned attempt) {
   if (!asked_for_initial_memory_) {
     asked_for_initial_memory_ = true;
-    const os::Memory memory = os::initial_memory();
-    if (memory.bytes >= 2 * region_overhead) add_region(memory);
-    if (find(need, alignment) != 0) return true;
+    if (const os::Memory memory = os::initial_memory(); memory.bytes >= 2 * region_overhead) {
+      add_region(memory);
+      return true;
+    }
   }
-  if (!take_memory(missing_at_end(need, alignment))) return false;
-  if (find(need, alignment) != 0) return true;
-  // It does not touch what we had.
-  return take_memory(missing_alone(need, alignment)) && find(need, alignment) != 0;
+  const bool alone = newest_ == nullptr || attempt == last_attempt;
+  return take_memory(missing_for(need, alignment, alone));
 }
 
 bool Arena::is_last(Address b) const {
@@ -285,26 +302,23 @@ Address Arena::last_end(Address raw_end) {
   return align_down(raw_end == 0 ? 0 - granule_bytes : raw_end, granule_bytes);
 }
 
-// Joins memory to the newest region: the old end becomes the header of a block, which is freed.
+// Joins memory to the newest region: the rest gets longer.
 void Arena::extend(const os::Memory& memory) {
-  const Address b = newest_->end;
   const size_t before = last_free_bytes();
+  const Address old_end = newest_->end;
   newest_->raw_end = wrapping_add(memory.begin, memory.bytes);
   newest_->end = last_end(newest_->raw_end);
   committed_bytes_ += memory.bytes;
   if (memory.zero_from != memory.begin) zero_from_ = memory.zero_from;
   block::write_end(newest_->end);
-  block::header(b) |= newest_->end - b;
-  free(b);
-  // Its size stands in the middle of fresh memory now, which is zero; unless links stand there.
-  if (before >= links_bytes + 2 * word_bytes) {
-    block::last_word(b, 0) = 0;
-  } else {
-    mark_used(b);
-  }
+  // In the middle of fresh memory from now on, which is zero.
+  block::header(old_end) = 0;
+  if (before != 0) block::last_word(old_end, 0) = 0;
+  block::write_free(old_end - before, newest_->end - old_end + before);
 }
 
 void Arena::add_region(const os::Memory& memory) {
+  const size_t old_rest = last_free_bytes();
   const Address begin = align_up(memory.begin, granule_bytes);
   const Address raw_end = wrapping_add(memory.begin, memory.bytes);
   Region& region = at<Region>(begin);
@@ -315,9 +329,10 @@ void Arena::add_region(const os::Memory& memory) {
   newest_ = &region;
   committed_bytes_ += memory.bytes;
   zero_from_ = memory.zero_from;
-  used_to_ = region.first + links_bytes;
+  used_to_ = region.first;
   block::write_end(region.end);
-  add_free(region.first, region.end - region.first);
+  block::write_free(region.first, region.end - region.first);
+  if (old_rest != 0) link(region.older->end - old_rest, old_rest);
 }
 
 // Questions.

@@ -7,13 +7,14 @@
 // by how many, so that a page finds the hole that fits it exactly.
 //
 // Invariants: the blocks of a region fill [first, end) without a gap; no two neighbours are free;
-// a free block is in the bin of its size and of its tiles, and in no other.
+// a free block is in the bin of its size and of its tiles, but for the *rest*: the free block at the
+// end of the newest region. It is in none, is taken last, and gets longer when memory grows.
 //
 //   Region    first                                                 used_to          end
-//   |        |#| block  |#| block  |#| block                 |#| never in use      |#|
+//   |        |#| block  |#| block  |#| block                 |#| rest: never in use |#|
 //             # header; the last one has size 0
 //
-// Memory behind used_to and zero_from is zero but for the last word of a free block before `end`.
+// Behind used_to and zero_from the rest is zero, but for its size in its last word.
 #pragma once
 
 #include "block.h"
@@ -46,8 +47,10 @@ class Arena {
   // Makes the program's block `b` `need` bytes long where it is. false: it cannot be.
   bool resize(Address b, size_t need);
 
-  // Takes memory so that allocate(need, alignment) finds a block. false: refused.
-  bool grow(size_t need, size_t alignment);
+  // Takes memory, for allocate(need, alignment) to try again; false: refused. What is taken may lie
+  // apart from what was there, and be too small then; the last attempt suffices wherever it lies.
+  static constexpr unsigned last_attempt = 2;
+  bool grow(size_t need, size_t alignment, unsigned attempt);
 
   // Resizes a block at the end of the memory by taking more behind it. false: it is not the last,
   // or memory was refused or came elsewhere.
@@ -93,7 +96,6 @@ class Arena {
   // A list of free blocks threads through two words of each, `link` bytes into it.
   static constexpr size_t size_link = 0;
   static constexpr size_t tile_link = 2 * word_bytes;
-  static constexpr size_t links_bytes = 4 * word_bytes;
 
   // What a region costs at most before its first block and behind its last.
   static constexpr size_t region_overhead = sizeof(Region) + 4 * granule_bytes;
@@ -107,17 +109,18 @@ class Arena {
   void link(Address b, size_t size);
   void unlink(Address b, size_t size);
   unsigned next_filled_bin(unsigned bin) const;
+  static bool fits(Address b, size_t size, size_t need, size_t alignment);
   Address best_in_bin(unsigned bin, size_t need, size_t alignment, unsigned looks) const;
+  Address best_in_bins(size_t need, size_t alignment, unsigned looks) const;
   Address find(size_t need, size_t alignment) const;
+  Address find_tiles(size_t tiles) const;
 
   Address carve(Address b, size_t alignment, size_t need, block::Owner owner);
   void settle(Address b, size_t size, size_t need, block::Owner owner);
   void add_free(Address b, size_t size);
-  void mark_used(Address end);
 
   bool take_memory(size_t missing);
-  size_t missing_at_end(size_t need, size_t alignment) const;
-  static size_t missing_alone(size_t need, size_t alignment);
+  size_t missing_for(size_t need, size_t alignment, bool alone) const;
   static Address last_end(Address raw_end);
   void extend(const os::Memory& memory);
   void add_region(const os::Memory& memory);

@@ -77,6 +77,7 @@ Address Arena::find_fault() const {
   for (const Region* region = newest_; region != nullptr; region = region->older) {
     if (const Address b = find_fault_in(*region, free_bytes); b != 0) return b;
   }
+  free_bytes -= last_free_bytes();
   if (const Address b = find_fault_in_bins(free_bytes); b != 0) return b;
   return find_fault_in_tile_bins(free_bytes);
 }

@@ -125,6 +125,20 @@ void Heap::page_due(Page& page) {
   give_page_back(page);
 }
 
+// Memory.
+
+// Memory grows only when no empty page is held that could serve instead.
+template <class Allocate>
+Address Heap::take_memory(size_t need, size_t alignment, Allocate allocate) {
+  unsigned attempt = 0;
+  for (;;) {
+    if (const Address b = allocate(); b != 0) return b;
+    if (release_empty_pages()) continue;
+    if (attempt > Arena::last_attempt || !arena.grow(need, alignment, attempt)) return 0;
+    ++attempt;
+  }
+}
+
 // Pages.
 
 // The more pages a class has, the longer the new ones.
@@ -136,12 +150,7 @@ size_t Heap::page_tiles(SizeClass c) const {
 }
 
 Address Heap::take_tiles(size_t tiles) {
-  if (const Address start = arena.allocate_tiles(tiles); start != 0) return start;
-  if (release_empty_pages()) {
-    if (const Address start = arena.allocate_tiles(tiles); start != 0) return start;
-  }
-  if (!arena.grow(tiles * tile_bytes, tile_bytes)) return 0;
-  return arena.allocate_tiles(tiles);
+  return take_memory(tiles * tile_bytes, tile_bytes, [=] { return arena.allocate_tiles(tiles); });
 }
 
 // A page may lie in two ranges of the map.
@@ -211,14 +220,8 @@ bool Heap::release_empty_pages() {
 
 // Blocks of the arena.
 
-// Memory grows only when no empty page is held that could serve instead.
 Address Heap::take_from_arena(size_t need, size_t alignment, Owner owner) {
-  if (const Address b = arena.allocate(need, alignment, owner); b != 0) return b;
-  if (release_empty_pages()) {
-    if (const Address b = arena.allocate(need, alignment, owner); b != 0) return b;
-  }
-  if (!arena.grow(need, alignment)) return 0;
-  return arena.allocate(need, alignment, owner);
+  return take_memory(need, alignment, [=] { return arena.allocate(need, alignment, owner); });
 }
 
 Address Heap::arena_block(size_t size, size_t alignment) {
@@ -383,7 +386,7 @@ bool Heap::reserve(size_t bytes) {
   constexpr size_t around = 2 * tile_bytes + PageMap::leaf_bytes;
   if (bytes > max_request_bytes - around) return false;
   const size_t need = block::bytes_for(bytes + around);
-  return arena.last_free_bytes() >= need || arena.grow(need, granule_bytes);
+  return take_memory(need, granule_bytes, [=] { return arena.last_free_bytes() >= need; }) != 0;
 }
 
 size_t Heap::static_bytes() {

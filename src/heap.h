@@ -101,6 +101,8 @@ class Heap {
   static void demand_live_in_arena(Address b);
   static Page* demand_page(Address b);
 
+  template <class Allocate>
+  Address take_memory(size_t need, size_t alignment, Allocate allocate);
   Address take_from_arena(size_t need, size_t alignment, block::Owner owner);
   Address arena_block(size_t size, size_t alignment);
   Address page_block(SizeClass c);

@@ -92,10 +92,15 @@ ASHLAR_EXTRA_NAME int emmalloc_trim(size_t padding) { return malloc_trim(padding
 
 ASHLAR_EXTRA_NAME int emmalloc_validate_memory_regions() {
   const int result = ashlar_check();
-  if (result != 0) {
-    const char* const message = ashlar_last_message();
-    ashlar::os::write_error(message, __builtin_strlen(message));
+  if (result == 0) return 0;
+  char line[128];
+  size_t length = 0;
+  for (const char* next = ashlar_last_message(); *next != 0 && length < sizeof line - 2; ++next) {
+    line[length++] = *next;
   }
+  line[length++] = '\n';
+  line[length] = 0;
+  ashlar::os::write_error(line, length);
   return result;
 }
 

@@ -35,26 +35,21 @@ Info info_of(const ashlar_stats_t& stats) {
   return info;
 }
 
-struct Text {
-  char characters[160];
+void write_line(const char* words, uint64_t number) {
+  char line[80];
   size_t length = 0;
-
-  void add(const char* words) {
-    for (; *words != 0; ++words) characters[length++] = *words;
-  }
-
-  void add_line(const char* words, uint64_t number) {
-    add(words);
-    char digits[20];
-    size_t count = 0;
-    do {
-      digits[count++] = static_cast<char>('0' + number % 10);
-      number /= 10;
-    } while (number != 0);
-    while (count > 0) characters[length++] = digits[--count];
-    characters[length++] = '\n';
-  }
-};
+  for (; *words != 0; ++words) line[length++] = *words;
+  char digits[20];
+  size_t count = 0;
+  do {
+    digits[count++] = static_cast<char>('0' + number % 10);
+    number /= 10;
+  } while (number != 0);
+  while (count > 0) line[length++] = digits[--count];
+  line[length++] = '\n';
+  line[length] = 0;
+  ashlar::os::write_error(line, length);
+}
 
 }  // namespace
 
@@ -68,12 +63,9 @@ ASHLAR_EXTRA_NAME int malloc_trim(size_t) { return 0; }
 
 ASHLAR_EXTRA_NAME void malloc_stats() {
   const ashlar_stats_t stats = current_stats();
-  Text text;
-  text.add_line("max system bytes = ", stats.committed_bytes);
-  text.add_line("system bytes     = ", stats.committed_bytes);
-  text.add_line("in use bytes     = ", stats.live_bytes);
-  text.characters[text.length] = 0;
-  ashlar::os::write_error(text.characters, text.length);
+  write_line("max system bytes = ", stats.committed_bytes);
+  write_line("system bytes     = ", stats.committed_bytes);
+  write_line("in use bytes     = ", stats.live_bytes);
 }
 
 #if defined(__EMSCRIPTEN__)

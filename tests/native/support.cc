@@ -14,7 +14,7 @@ namespace test {
 namespace {
 
 // A test that hangs is a failed test.
-constexpr unsigned child_seconds = 240;
+constexpr unsigned child_seconds = 150;
 
 void write_text(const char* text) { (void)!write(2, text, strlen(text)); }
 

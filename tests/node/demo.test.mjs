@@ -8,7 +8,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, test } from 'node:test';
 import {
-  compare, definersInMap, faults, inspect, minAllocations, minLivePeakBytes,
+  compare, definersInMap, faults, inspect, minAllocations, minLivePeakBytes, wasmFunctionNames,
 } from '../../demo/check.mjs';
 import { build, limit, programs, variants } from '../../demo/programs.mjs';
 import { root, run, wasiCompile } from '../../demo/toolchain.mjs';
@@ -138,11 +138,13 @@ test('every reason for a failure is named', () => {
   }
 });
 
-// Catches: a map whose layout is misread, so that no allocator would ever be found.
-test('both linkers\' maps name who defines malloc', async () => {
-  for (const [variant, owner] of [['wasi', /dlmalloc/], ['emscripten-O2', /dlmalloc/]]) {
+// Catches: a map whose layout is misread, or names that were stripped, so that no allocator would
+// ever be found.
+test('maps and name sections say who defines malloc', async () => {
+  for (const variant of ['wasi', 'emscripten-O0', 'emscripten-O3']) {
     const [own, ashlar] = await builds.get(`leveldb ${variant}`);
-    assert.match(definersInMap(fs.readFileSync(own.map, 'utf8')).malloc, owner);
+    assert.match(definersInMap(fs.readFileSync(own.map, 'utf8')).malloc, /dlmalloc/);
+    assert.ok(wasmFunctionNames(own.wasm).includes('dlmalloc'), variant);
     assert.match(definersInMap(fs.readFileSync(ashlar.map, 'utf8')).malloc, /^libashlar\.a\(/);
   }
   const [, ashlar] = await builds.get('leveldb native');

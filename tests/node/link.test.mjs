@@ -168,6 +168,19 @@ test('WASI: an archive after -lc does not link', async () => {
   assert.match(late.stderr, /duplicate symbol: (malloc|free|calloc)/);
 });
 
+test('LTO of the program: WASI, Emscripten, native', async () => {
+  // Would catch: a calloc that the compiler calls when the archive was already looked through.
+  const lto = ['-flto', '-fbuiltin'];
+  const standard = await linkWasi('lto.c', wasi(), lto);
+  assert.deepEqual(otherMallocs(standard.map), []);
+  ranWell(await runWasi(standard.file), /^lto ok/m);
+  const glue = await linkEmscripten('lto.c', emscripten(), lto);
+  assert.deepEqual(otherMallocs(glue.map), []);
+  ranWell(await runEmscripten(glue.file), /^lto ok/m);
+  const elf = await linkNative('lto.c', native(), [...lto.slice(0, 1), '-static']);
+  ranWell(await runNative(elf.file), /^lto ok/m);
+});
+
 test("WASI: a program's own malloc beside ours does not link", async () => {
   // Would catch: a program whose calloc is Ashlar's and whose free is not.
   const { status, stderr } = await linkWasi('partial.c', wasi(), [], { check: false });
@@ -396,10 +409,10 @@ test('Emscripten: wasm-ld 22 links the archive too', async (context) => {
 // ---- native
 
 for (const compiler of ['gcc', 'clang']) {
-  for (const profile of profiles) {
+  for (const profile of compiler === 'gcc' ? profiles : ['fast']) {
     test(`native ${compiler}: all names are one allocator: ${profile}`, async () => {
       // Would catch: a name that glibc serves.
-      for (const flags of [[], ['-static']]) {
+      for (const flags of profile === 'fast' ? [[], ['-static']] : [[]]) {
         const names = await linkNative('names.c', native(profile), flags, { compiler });
         ranWell(await runNative(names.file), /^names ok/m);
         ranWell(await runNative((await linkNative('libc.c', native(profile), flags, { compiler })).file), /^100 handlers ran/m);
@@ -450,4 +463,14 @@ test('native: fork while others allocate', async () => {
   // Would catch: a lock that a thread held when the process was copied, and that nobody lets go.
   const { file } = await linkNative('fork.c', native());
   ranWell(await runNative(file, { timeoutMs: 120000 }), /^fork ok/m);
+});
+
+test('native: under a limit on address space', async () => {
+  // Would catch: a reserved range of addresses that the limit refuses, or that leaves nothing to others.
+  for (const [name, flags, text] of [['names.c', [], /^names ok/m], ['new.cc', [], /^new ok/m]]) {
+    const { file } = await linkNative(name, native(), flags);
+    const { status, stdout, stderr } = await run('bash', ['-c', 'ulimit -v 300000; exec "$0"', file]);
+    assert.equal(status, 0, `${stdout}${stderr}`);
+    assert.match(stdout, text);
+  }
 });
