@@ -10,6 +10,8 @@ extern "C" void* realloc(void* block, size_t size);
 
 #if defined(__wasi__)
 // Not a name of wasi-libc's malloc: a program may bring its own.
+ASHLAR_LINK_MALLOC;
+
 ASHLAR_EXTRA_NAME void* memalign(size_t alignment, size_t size) {
   return ashlar::allocate_rounding_alignment(alignment, size);
 }

@@ -85,10 +85,7 @@ fast_path void require_own_free() {}
 ASHLAR_LIBC_NAME [[ASHLAR_ALIAS(free)]] void cfree(void* block);
 #endif
 
-#if defined(__wasi__)
-// The linker's heap is for the program's malloc, which we are.
-extern "C" const unsigned char ashlar_owns_linker_heap = 1;
-#endif
+const unsigned char ashlar_is_malloc = 1;
 
 ASHLAR_LIBC_NAME void* calloc(size_t count, size_t size) {
   require_own_free();

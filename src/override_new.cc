@@ -5,6 +5,9 @@
 // replaced: new[] and nothrow new call new, delete[] and the sized forms call delete.
 #include "api.h"
 #include "os.h"
+#include "override_names.h"
+
+ASHLAR_LINK_MALLOC;
 
 // Declared here rather than by <new>: this compiles against any C++ library, and without one.
 namespace std {

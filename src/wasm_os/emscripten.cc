@@ -96,6 +96,8 @@ Memory take_memory(size_t bytes) {
   const uintptr_t taken = move_break(wanted);
   if (taken == refused) return nothing;
   taken_bytes += bytes;
+  // The program may move the break down again, but not below what is ours.
+  if (highest_known) ashlar_break.lowest = ashlar_break.current;
 
   // Elsewhere than at `start` when sbrk stepped over memory that a stranger grew; on a page then.
   const uintptr_t begin = taken == start ? start + padding : taken;

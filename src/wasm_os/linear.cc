@@ -18,7 +18,7 @@ extern "C" {
 
 // Defined by the override archive. Where it is missing the program has another malloc, and that one
 // (wasi-libc's does) takes the linker's heap for itself.
-[[gnu::weak]] extern const unsigned char ashlar_owns_linker_heap;
+[[gnu::weak]] extern const unsigned char ashlar_is_malloc;
 
 #if defined(__wasi__)
 // Weak: what the program itself has linked in, and no more. A strong reference would bring the
@@ -42,7 +42,7 @@ Memory take_memory(size_t bytes) {
 }
 
 Memory initial_memory() {
-  if (&ashlar_owns_linker_heap == nullptr || &__heap_base == nullptr || &__heap_end == nullptr) {
+  if (&ashlar_is_malloc == nullptr || &__heap_base == nullptr || &__heap_end == nullptr) {
     return {0, 0, 0};
   }
   const uintptr_t begin = (reinterpret_cast<uintptr_t>(&__heap_base) + alignment - 1) & ~(alignment - 1);

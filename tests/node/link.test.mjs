@@ -156,16 +156,20 @@ for (const profile of profiles) {
   });
 }
 
-test('WASI: an archive after -lc does not link', async () => {
-  // Would catch: weak names, with which the libc's malloc wins and Ashlar is ignored without a word.
-  const { status, stderr } = await linkWasi('stdio.c', '-lc', [], { check: false });
-  assert.equal(status, 0, stderr);
-  const file = output('.wasm');
-  const late = await wasiCompile(
-    [...common, source('libc.c'), '-lc', '-Wl,--whole-archive', wasi(), '-Wl,--no-whole-archive', '-o', file],
+test('WASI: an archive after -lc never makes two allocators', async () => {
+  // Would catch: weak names, and an operator new or memalign of ours beside the libc's malloc.
+  const late = (name, flags) => wasiCompile(
+    [...common, ...languageOf(name), ...flags, source(name), '-lc', wasi(), '-o', output('.wasm')],
     { check: false });
-  assert.notEqual(late.status, 0);
-  assert.match(late.stderr, /duplicate symbol: (malloc|free|calloc)/);
+  for (const [name, flags] of [['names.c', []], ['new.cc', ['-fno-exceptions', '-DREPLACE']]]) {
+    const { status, stderr } = await late(name, flags);
+    assert.notEqual(status, 0, name);
+    assert.match(stderr, /duplicate symbol: (malloc|free|calloc)/);
+  }
+  // A program that is content with the libc's names has the libc's malloc, and no Ashlar.
+  const { file, map } = await linkWasi('stdio.c', null, ['-lc', wasi()]);
+  assert.equal(otherMallocs(map).length, 1);
+  assert.equal(fingerprint(file), null);
 });
 
 test('LTO of the program: WASI, Emscripten, native', async () => {
