@@ -68,7 +68,10 @@ fast_path constexpr size_t usable_of_size(size_t size) {
 }
 fast_path size_t usable_bytes(Address b) { return usable_of_size(size_of(b)); }
 
-fast_path Word seal_in_header(Address b) { return (b / granule_bytes ^ 0x5bd1) << seal_shift; }
+// Of the product's upper bits, each depends on every bit of the address.
+fast_path Word seal_in_header(Address b) {
+  return wrapping_multiply(b, Word(0x9e3779b97f4a7c15u)) & ~(sealed_limit - 1);
+}
 fast_path Word seal_at_end(Address b, size_t size) { return b ^ size ^ Word(0x9e3779b9); }
 
 // Whether `b` carries the seal; it and the header before it lie in a region that ends at `end`.

@@ -316,7 +316,7 @@ void* Heap::allocate_zeroed(size_t size) {
   void* block = allocate(size);
   if (block == nullptr) return nullptr;
   const Address b = address_of(block);
-  if (size <= small_max_bytes) {
+  if (profile.has_pages && size <= small_max_bytes) {
     clear_bytes(b, size);
     return block;
   }
@@ -327,8 +327,8 @@ void* Heap::allocate_zeroed(size_t size) {
 }
 
 void* Heap::allocate_aligned(size_t alignment, size_t size) {
-  if (alignment <= granule_bytes) return allocate(size);
   if constexpr (profile.has_pages) {
+    if (alignment <= granule_bytes) return allocate(size);
     // Blocks of a page stand at multiples of their size from an aligned start.
     if (alignment <= small_max_bytes && size <= small_max_bytes) {
       const size_t rounded = align_up(max(size, 1), alignment);
@@ -338,7 +338,7 @@ void* Heap::allocate_aligned(size_t alignment, size_t size) {
       }
     }
   }
-  return pointer_to(arena_block(size, alignment));
+  return pointer_to(arena_block(size, max(alignment, granule_bytes)));
 }
 
 bool Heap::resize_in_arena(Address b, size_t size) {

@@ -9,8 +9,8 @@ extern "C" void free(void* block);
 
 namespace {
 
-// Fills `blocks`, or an array of its own when that is null, with what `allocate_one(i)` returns: all
-// of them or none.
+// Fills `blocks`, or an array of its own when that is null, with what `allocate_one(i)` returns:
+// all of them or none.
 template <class AllocateOne>
 void** allocate_all(size_t count, void** blocks, AllocateOne allocate_one) {
   void** array = blocks;

@@ -1,5 +1,5 @@
-// The names of emmalloc, for programs that call it by name. What they mean is written in emmalloc.h;
-// it differs from malloc's family in that a size of 0 frees a block.
+// The names of emmalloc, for programs that call it by name. What they mean is written in
+// emmalloc.h; it differs from malloc's family in that a size of 0 frees a block.
 #include <emscripten/heap.h>
 #include <malloc.h>
 #include <unistd.h>

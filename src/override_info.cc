@@ -104,6 +104,8 @@ ASHLAR_EXTRA_NAME int malloc_info(int options, FILE* stream) {
   return written < 0 ? -1 : 0;
 }
 
-ASHLAR_EXTRA_NAME struct mallinfo2 mallinfo2() { return info_of<struct mallinfo2>(current_stats()); }
+ASHLAR_EXTRA_NAME struct mallinfo2 mallinfo2() {
+  return info_of<struct mallinfo2>(current_stats());
+}
 
 #endif

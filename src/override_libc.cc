@@ -1,5 +1,6 @@
-// The names that the target's libc defines together in its malloc, in one member as there: a program
-// that refers to any of them gets all of them from here, and the libc's own malloc is not linked.
+// The names that the target's libc defines together in its malloc, in one member as there: a
+// program that refers to any of them gets all of them from here, and the libc's own malloc is not
+// linked.
 #include <errno.h>
 
 #include "api.h"
@@ -63,8 +64,8 @@ fast_path void require_own_free() {
 
 }  // namespace
 
-// The OS layer calls it before memory grows. Emscripten's libc pairs these names with each other, and
-// with -sMAIN_MODULE=1 its malloc is linked whatever we define.
+// The OS layer calls it before memory grows. Emscripten's libc pairs these names with each other,
+// and with -sMAIN_MODULE=1 its malloc is linked whatever we define.
 extern "C" void ashlar_require_single_malloc() {
   if (&emscripten_builtin_malloc != &ashlar_own_malloc) stop_on_second_malloc();
 }

@@ -13,8 +13,8 @@
 #define ASHLAR_LIBC_NAME extern "C" [[gnu::visibility("default")]]
 #endif
 
-// Defined beside malloc. A member that allocates from the heap itself refers to it, so that malloc is
-// linked as well: where another malloc was linked already, that fails.
+// Defined beside malloc. A member that allocates from the heap itself refers to it, so that malloc
+// is linked as well: where another malloc was linked already, that fails.
 extern "C" const unsigned char ashlar_is_malloc;
 #define ASHLAR_LINK_MALLOC \
   [[gnu::used]] static const unsigned char* const ashlar_link_malloc = &ashlar_is_malloc

@@ -27,9 +27,10 @@ new_handler get_new_handler() noexcept;
 }  // namespace std
 
 #if defined(__wasm__) && !defined(__PIC__)
-// Every handler calls it. Whether a program has exceptions is decided when it is linked, and without
-// a handler it makes no difference to whom they could be thrown. Emscripten's dynamic linking can't
-// take the address of this function: there the C++ library decides, and aborts without our line.
+// Every handler calls it. Whether a program has exceptions is decided when it is linked, and
+// without a handler it makes no difference to whom they could be thrown. Emscripten's dynamic
+// linking can't take the address of this function: there the C++ library decides, and aborts
+// without our line.
 extern "C" [[gnu::weak]] void* __cxa_begin_catch(void*) noexcept;
 #endif
 
@@ -92,13 +93,15 @@ slow_path void* allocate_by_handler(Allocate allocate) {
 }
 
 void* allocate(size_t size) {
-  if (void* const block = ashlar::allocate(size)) [[likely]] return block;
+  if (void* const block = ashlar::allocate(size)) [[likely]]
+    return block;
   return allocate_by_handler([=] { return ashlar::allocate(size); });
 }
 
 void* allocate(size_t size, std::align_val_t alignment) {
   const auto once = [=] { return ashlar::allocate_aligned(static_cast<size_t>(alignment), size); };
-  if (void* const block = once()) [[likely]] return block;
+  if (void* const block = once()) [[likely]]
+    return block;
   return allocate_by_handler(once);
 }
 
@@ -128,14 +131,16 @@ bool is(AlignedNew replaceable, AlignedNew own) { return replaceable == own; }
 extern "C" {
 
 void* ashlar_own_new(size_t size) {
-  if (void* const block = allocate(size)) [[likely]] return block;
+  if (void* const block = allocate(size)) [[likely]]
+    return block;
   throw_bad_alloc(size);
 }
 
 void* ashlar_own_new_array(size_t size) { return ::operator new(size); }
 
 void* ashlar_own_aligned_new(size_t size, std::align_val_t alignment) {
-  if (void* const block = allocate(size, alignment)) [[likely]] return block;
+  if (void* const block = allocate(size, alignment)) [[likely]]
+    return block;
   throw_bad_alloc(size);
 }
 
@@ -146,9 +151,8 @@ void* ashlar_own_aligned_new_array(size_t size, std::align_val_t alignment) {
 }  // extern "C"
 
 ASHLAR_NEW void* operator new(size_t size, const std::nothrow_t&) noexcept {
-  return or_null([=] {
-    return is(&::operator new, &ashlar_own_new) ? allocate(size) : ::operator new(size);
-  });
+  return or_null(
+      [=] { return is(&::operator new, &ashlar_own_new) ? allocate(size) : ::operator new(size); });
 }
 
 ASHLAR_NEW void* operator new(size_t size, std::align_val_t alignment,

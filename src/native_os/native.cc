@@ -25,8 +25,8 @@ constinit Range range{};
 constinit bool reservation_tried = false;
 
 constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-// The thread that is inside fork(), or 0. It holds the lock for that time, and handlers of fork that
-// others registered may allocate.
+// The thread that is inside fork(), or 0. It holds the lock for that time, and handlers of fork
+// that others registered may allocate.
 constinit pthread_t forking_thread = 0;
 
 uintptr_t address_of(void* memory) { return reinterpret_cast<uintptr_t>(memory); }

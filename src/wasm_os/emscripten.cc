@@ -82,7 +82,8 @@ Memory take_memory(size_t bytes) {
   constexpr Memory nothing = {0, 0, 0};
   if (&ashlar_require_single_malloc != nullptr) ashlar_require_single_malloc();
 
-  if (bytes > ashlar_footprint_limit || taken_bytes > ashlar_footprint_limit - bytes) return nothing;
+  if (bytes > ashlar_footprint_limit || taken_bytes > ashlar_footprint_limit - bytes)
+    return nothing;
 
   const uintptr_t start = move_break(0);
   // Known only when the break is the one that our own sbrk moves.

@@ -1,8 +1,8 @@
 // What is different in STANDALONE_WASM, where nothing may be imported that the program has no use
-// for. There, and nowhere else, Emscripten's libstandalonewasm is linked, and its standalone.o, which
-// also defines emscripten_resize_heap, refers to imported__wasi_fd_write. This file defines that
-// name, and so is linked in exactly those programs. Position-independent objects are for MAIN_MODULE,
-// which has JavaScript, and links whole archives.
+// for. There, and nowhere else, Emscripten's libstandalonewasm is linked, and its standalone.o,
+// which also defines emscripten_resize_heap, refers to imported__wasi_fd_write. This file defines
+// that name, and so is linked in exactly those programs. Position-independent objects are for
+// MAIN_MODULE, which has JavaScript, and links whole archives.
 #if !defined(__PIC__)
 
 #include <unistd.h>
@@ -12,8 +12,8 @@
 
 extern "C" {
 
-// Weak: what the program itself has linked in, and no more. Emscripten's stdio calls this import with
-// no function of libc's in between.
+// Weak: what the program itself has linked in, and no more. Emscripten's stdio calls this import
+// with no function of libc's in between.
 [[gnu::weak]] __wasi_errno_t __wasi_fd_write(__wasi_fd_t, const __wasi_ciovec_t*, size_t,
                                              __wasi_size_t*);
 

@@ -1,7 +1,7 @@
 // The OS layer of WASI and of freestanding modules: memory.grow.
 //
-// Ours is what our own memory.grow returned, and the linker's heap in a program whose malloc we are.
-// Anybody else may grow memory between two of our calls; that leaves a gap and nothing more.
+// Ours is what our own memory.grow returned, and the linker's heap in a program whose malloc we
+// are. Anybody else may grow memory between two of our calls; that leaves a gap and nothing more.
 #if defined(__wasi__)
 #include <errno.h>
 #include <sys/uio.h>
@@ -45,7 +45,8 @@ Memory initial_memory() {
   if (&ashlar_is_malloc == nullptr || &__heap_base == nullptr || &__heap_end == nullptr) {
     return {0, 0, 0};
   }
-  const uintptr_t begin = (reinterpret_cast<uintptr_t>(&__heap_base) + alignment - 1) & ~(alignment - 1);
+  const uintptr_t begin =
+      (reinterpret_cast<uintptr_t>(&__heap_base) + alignment - 1) & ~(alignment - 1);
   const uintptr_t end = reinterpret_cast<uintptr_t>(&__heap_end) & ~(alignment - 1);
   if (begin >= end) return {0, 0, 0};
   // Not promised to be zero: a host may have used it as scratch before the first allocation, and an

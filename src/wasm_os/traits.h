@@ -7,7 +7,8 @@ namespace ashlar::os {
 
 static_assert(sizeof(void*) == 4, "ashlar: wasm64 is not supported yet");
 #if defined(__wasm_atomics__)
-static_assert(false, "ashlar: builds with shared memory (-matomics, -pthread) are not supported yet");
+static_assert(false,
+              "ashlar: builds with shared memory (-matomics, -pthread) are not supported yet");
 #endif
 
 #if defined(__EMSCRIPTEN__)

@@ -1,5 +1,5 @@
-// How programs link: against each toolchain's libc and C++ library, in the ways its users build. The
-// programs are in link/; each prints "<name> ok".
+// How programs link: against each toolchain's libc and C++ library, in the ways its users build.
+// The programs are in link/; each prints "<name> ok".
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -7,15 +7,24 @@ import { fileURLToPath } from 'node:url';
 import { test } from 'node:test';
 import { fingerprint } from '../../demo/check.mjs';
 import {
-  buildPath, emcc, findEmscripten, nativeCompile, root, run, runEmscripten, runNative, runWasi,
-  wasiCompile, wasmImports,
+  buildPath,
+  emcc,
+  findEmscripten,
+  nativeCompile,
+  root,
+  run,
+  runEmscripten,
+  runNative,
+  runWasi,
+  wasiCompile,
+  wasmImports,
 } from '../../demo/toolchain.mjs';
 import { archive, profiles } from './support.mjs';
 
 const sources = path.join(path.dirname(fileURLToPath(import.meta.url)), 'link');
 const source = (name) => path.join(sources, name);
-const outputs = fs.mkdtempSync(path.join(fs.mkdirSync(buildPath('tests-node'), { recursive: true }) ??
-  buildPath('tests-node'), 'link-'));
+fs.mkdirSync(buildPath('tests-node'), { recursive: true });
+const outputs = fs.mkdtempSync(buildPath('tests-node', 'link-'));
 process.on('exit', () => fs.rmSync(outputs, { recursive: true, force: true }));
 
 // -fno-builtin: a compiler may remove a malloc whose block is not used.
@@ -24,14 +33,17 @@ let number = 0;
 const output = (extension) => path.join(outputs, `${++number}${extension}`);
 
 // Which members of archives a link took functions from, by the linker's map.
-const membersInMap = (map) => new Set([...map
-  .matchAll(/([\w+-]+\.a)\(([\w.+-]+)\)/g)].map((match) => `${match[1]}(${match[2]})`));
-const otherMallocs = (map) => [...membersInMap(map)].filter((member) => {
-  const [library, name] = member.split('(');
-  // libc++abi keeps some memory for exceptions when malloc has none; it is no second malloc.
-  if (library.startsWith('libashlar') || name.startsWith('fallback_malloc')) return false;
-  return /malloc/.test(name) || /^lib(dl|em|mi)malloc/.test(library);
-});
+const membersInMap = (map) =>
+  new Set(
+    [...map.matchAll(/([\w+-]+\.a)\(([\w.+-]+)\)/g)].map((match) => `${match[1]}(${match[2]})`),
+  );
+const otherMallocs = (map) =>
+  [...membersInMap(map)].filter((member) => {
+    const [library, name] = member.split('(');
+    // libc++abi keeps some memory for exceptions when malloc has none; it is no second malloc.
+    if (library.startsWith('libashlar') || name.startsWith('fallback_malloc')) return false;
+    return /malloc/.test(name) || /^lib(dl|em|mi)malloc/.test(library);
+  });
 
 const languageOf = (name) => (name.endsWith('.cc') ? ['-std=c++17'] : []);
 
@@ -40,23 +52,45 @@ async function linkWasi(name, library, flags = [], options = {}) {
   const exceptions = name.endsWith('.cc') ? ['-fno-exceptions'] : [];
   const all = [...common, ...languageOf(name), ...exceptions, ...flags, source(name)];
   const result = await wasiCompile(
-    [...all, ...(library ? [library] : []), '-Wl,--print-map', '-o', file], options);
+    [...all, ...(library ? [library] : []), '-Wl,--print-map', '-o', file],
+    options,
+  );
   return { file, map: result.stdout, ...result };
 }
 
 async function linkEmscripten(name, library, flags = [], options = {}) {
   const file = output(options.extension ?? '.js');
   const result = await emcc(
-    [...common, ...languageOf(name), ...flags, source(name), ...(library ? [library] : []),
-      '-Wl,--print-map', '-o', file], options);
+    [
+      ...common,
+      ...languageOf(name),
+      ...flags,
+      source(name),
+      ...(library ? [library] : []),
+      '-Wl,--print-map',
+      '-o',
+      file,
+    ],
+    options,
+  );
   return { file, wasm: file.replace(/js$/, 'wasm'), map: result.stdout, ...result };
 }
 
 async function linkNative(name, library, flags = [], options = {}) {
   const file = output('');
   const result = await nativeCompile(
-    [...common, ...languageOf(name), ...flags, source(name), ...(library ? [library] : []),
-      '-o', file, '-lpthread'], options);
+    [
+      ...common,
+      ...languageOf(name),
+      ...flags,
+      source(name),
+      ...(library ? [library] : []),
+      '-o',
+      file,
+      '-lpthread',
+    ],
+    options,
+  );
   return { file, ...result };
 }
 
@@ -76,11 +110,14 @@ function ranWell({ status, trap, stdout, stderr }, text) {
 const wasiNames = `malloc free calloc realloc posix_memalign aligned_alloc malloc_usable_size
   __libc_malloc __libc_free __libc_calloc memalign reallocarray valloc pvalloc`.split(/\s+/);
 test('WASI: any one name alone takes all of them from Ashlar', async () => {
-  // Would catch: one name in a member by itself, so that another pulls in the libc's malloc beside it.
+  // Would catch: a name in a member by itself, so that another pulls in the libc's malloc.
   for (const name of wasiNames) {
     const { map } = await linkWasi('bare.c', wasi(), [`-Wl,--export=${name}`]);
     assert.deepEqual(otherMallocs(map), [], name);
-    assert.ok([...membersInMap(map)].some((member) => member.startsWith('libashlar.a(override_')), name);
+    assert.ok(
+      [...membersInMap(map)].some((member) => member.startsWith('libashlar.a(override_')),
+      name,
+    );
   }
 });
 
@@ -111,7 +148,7 @@ for (const profile of profiles) {
   });
 
   test(`WASI: operator new that can't be served ends with a line: ${profile}`, async () => {
-    // Would catch: a null that an operator new without exceptions returns, which the program then uses.
+    // Would catch: a null from an operator new without exceptions, which the program then uses.
     const { file } = await linkWasi('new.cc', wasi(profile), ['-DOOM']);
     const { trap, stdout, stderr } = await runWasi(file);
     assert.notEqual(trap, null);
@@ -120,8 +157,13 @@ for (const profile of profiles) {
   });
 
   test(`WASI: no import that the program would not have anyway: ${profile}`, async () => {
-    // Would catch: random_get, fd_write or an env import because of us (G81): minimal hosts refuse it.
-    for (const [name, flags] of [['bare.c', ['-DMALLOC']], ['stdio.c', []], ['libc.c', []], ['foreign.c', ['-DSILENT']]]) {
+    // Would catch: random_get, fd_write or an env import because of us (G81).
+    for (const [name, flags] of [
+      ['bare.c', ['-DMALLOC']],
+      ['stdio.c', []],
+      ['libc.c', []],
+      ['foreign.c', ['-DSILENT']],
+    ]) {
       const ours = await linkWasi(name, wasi(profile), flags);
       const theirs = await linkWasi(name, null, flags);
       assert.deepEqual(wasmImports(ours.file).sort(), wasmImports(theirs.file).sort(), name);
@@ -145,23 +187,51 @@ for (const profile of profiles) {
     assert.match(fingerprint(file), expected);
     const optimized = output('.wasm');
     const optimizer = path.join(root, 'node_modules/binaryen/bin/wasm-opt');
-    const { status, stderr } = await run(process.execPath,
-      [optimizer, '-all', '-O4', '--strip-debug', '--strip-producers', '--vacuum', file, '-o', optimized]);
+    const { status, stderr } = await run(process.execPath, [
+      optimizer,
+      '-all',
+      '-O4',
+      '--strip-debug',
+      '--strip-producers',
+      '--vacuum',
+      file,
+      '-o',
+      optimized,
+    ]);
     assert.equal(status, 0, stderr);
     assert.match(fingerprint(optimized), expected);
     const glue = await linkEmscripten('bare.c', emscripten(profile), ['-Oz', '-DMALLOC']);
     assert.match(fingerprint(glue.wasm), expected);
-    const elf = await linkNative('bare.c', native(profile), ['-DMALLOC', '-Os', '-Wl,--gc-sections', '-s']);
+    const elf = await linkNative('bare.c', native(profile), [
+      '-DMALLOC',
+      '-Os',
+      '-Wl,--gc-sections',
+      '-s',
+    ]);
     assert.match(fingerprint(elf.file), expected);
   });
 }
 
 test('WASI: an archive after -lc never makes two allocators', async () => {
   // Would catch: weak names, and an operator new or memalign of ours beside the libc's malloc.
-  const late = (name, flags) => wasiCompile(
-    [...common, ...languageOf(name), ...flags, source(name), '-lc', wasi(), '-o', output('.wasm')],
-    { check: false });
-  for (const [name, flags] of [['names.c', []], ['new.cc', ['-fno-exceptions', '-DREPLACE']]]) {
+  const late = (name, flags) =>
+    wasiCompile(
+      [
+        ...common,
+        ...languageOf(name),
+        ...flags,
+        source(name),
+        '-lc',
+        wasi(),
+        '-o',
+        output('.wasm'),
+      ],
+      { check: false },
+    );
+  for (const [name, flags] of [
+    ['names.c', []],
+    ['new.cc', ['-fno-exceptions', '-DREPLACE']],
+  ]) {
     const { status, stderr } = await late(name, flags);
     assert.notEqual(status, 0, name);
     assert.match(stderr, /duplicate symbol: (malloc|free|calloc)/);
@@ -195,7 +265,9 @@ test("WASI: a program's own malloc beside ours does not link", async () => {
 test('WASI: a program may define what is not in the ten', async () => {
   // Would catch: a strong memalign or reallocarray beside malloc.
   const file = path.join(outputs, 'own_names.c');
-  fs.writeFileSync(file, `#include <stdio.h>
+  fs.writeFileSync(
+    file,
+    `#include <stdio.h>
 #include <stdlib.h>
 void* memalign(size_t alignment, size_t size) { return aligned_alloc(alignment, size); }
 void* reallocarray(void* block, size_t count, size_t size) { return realloc(block, 2 * count * size); }
@@ -203,7 +275,8 @@ void* pvalloc(size_t);
 int main(void) {
   puts(memalign(64, 10) && reallocarray(NULL, 10, 10) && pvalloc(10) ? "own names ok" : "fail");
 }
-`);
+`,
+  );
   await wasiCompile([...common, file, wasi(), '-o', `${file}.wasm`]);
   ranWell(await runWasi(`${file}.wasm`), /^own names ok/m);
 });
@@ -221,7 +294,10 @@ for (const malloc of ['dlmalloc', 'emmalloc']) {
   test(`the core leaves a program its malloc: Emscripten ${malloc}`, async () => {
     // Would catch: a break of ours beside the toolchain's.
     const core = archive('emscripten', 'fast', 'libashlar-core.a');
-    const { file, map } = await linkEmscripten('beside.c', core, [`-sMALLOC=${malloc}`, '-sALLOW_MEMORY_GROWTH']);
+    const { file, map } = await linkEmscripten('beside.c', core, [
+      `-sMALLOC=${malloc}`,
+      '-sALLOW_MEMORY_GROWTH',
+    ]);
     assert.ok(otherMallocs(map).length > 0);
     ranWell(await runEmscripten(file), /^beside ok/m);
   });
@@ -234,8 +310,8 @@ test('the core leaves a program its malloc: native', async () => {
 
 // ---- Emscripten
 
-// Without the watching host: it reads every import, and reading one makes Emscripten's dynamic linker
-// look for it.
+// Without the watching host: it reads every import, and reading one makes Emscripten's dynamic
+// linker look for it.
 async function runMainModule(file) {
   const fetchFlag = process.allowedNodeEnvironmentFlags.has('--experimental-fetch');
   const flags = fetchFlag ? ['--no-experimental-fetch'] : [];
@@ -247,8 +323,10 @@ const growth = '-sALLOW_MEMORY_GROWTH';
 for (const profile of profiles) {
   for (const malloc of profile === 'fast' ? ['dlmalloc', 'emmalloc', 'none'] : ['none']) {
     test(`Emscripten -sMALLOC=${malloc}: all names are one allocator: ${profile}`, async () => {
-      // Would catch: a name (or sbrk) that is missing without the toolchain's malloc, or that pulls it in.
-      const { file, map } = await linkEmscripten('names.c', emscripten(profile), [`-sMALLOC=${malloc}`]);
+      // Would catch: a name (or sbrk) that is missing without the toolchain's malloc.
+      const { file, map } = await linkEmscripten('names.c', emscripten(profile), [
+        `-sMALLOC=${malloc}`,
+      ]);
       assert.deepEqual(otherMallocs(map), []);
       ranWell(await runEmscripten(file), /^names ok/m);
     });
@@ -267,7 +345,10 @@ test("Emscripten: what the libc allocates itself is Ashlar's", async () => {
 for (const malloc of ['dlmalloc', 'emmalloc', 'none']) {
   test(`Emscripten -sMALLOC=${malloc}: the calls of dlmalloc and emmalloc`, async () => {
     // Would catch: mallinfo of an allocator that serves nobody; emmalloc_* that link emmalloc.
-    const { file, map } = await linkEmscripten('extras.c', emscripten(), [`-sMALLOC=${malloc}`, growth]);
+    const { file, map } = await linkEmscripten('extras.c', emscripten(), [
+      `-sMALLOC=${malloc}`,
+      growth,
+    ]);
     assert.deepEqual(otherMallocs(map), []);
     const result = await runEmscripten(file);
     ranWell(result, /^extras ok/m);
@@ -275,7 +356,11 @@ for (const malloc of ['dlmalloc', 'emmalloc', 'none']) {
   });
 }
 
-for (const [name, flags] of [['-fno-exceptions', ['-fno-exceptions']], ['-fexceptions', ['-fexceptions']], ['-fwasm-exceptions', ['-fwasm-exceptions']]]) {
+for (const [name, flags] of [
+  ['-fno-exceptions', ['-fno-exceptions']],
+  ['-fexceptions', ['-fexceptions']],
+  ['-fwasm-exceptions', ['-fwasm-exceptions']],
+]) {
   test(`Emscripten: operator new, all forms: ${name}`, async () => {
     // Would catch: an archive that is right for one way of exceptions only.
     const { file, map } = await linkEmscripten('new.cc', emscripten(), flags);
@@ -287,7 +372,7 @@ for (const [name, flags] of [['-fno-exceptions', ['-fno-exceptions']], ['-fexcep
 }
 
 test("Emscripten: operator new that can't be served ends with a line", async () => {
-  // Would catch: a null that an operator new without exceptions returns, which the program then uses.
+  // Would catch: a null from an operator new without exceptions, which the program then uses.
   const { file } = await linkEmscripten('new.cc', emscripten(), ['-DOOM', '-fno-exceptions']);
   const { trap, stdout, stderr } = await runEmscripten(file);
   assert.notEqual(trap, null);
@@ -319,7 +404,11 @@ test('Emscripten STANDALONE_WASM: runs under WASI, and says its line where it ca
 for (const flags of [['-sSTANDALONE_WASM'], ['-sSTANDALONE_WASM', growth]]) {
   test(`Emscripten ${flags.join(' ')}: no import that the program would not have anyway`, async () => {
     // Would catch: fd_write, or an env import, that a host outside JavaScript does not offer (G81).
-    for (const [name, more] of [['bare.c', ['-DMALLOC']], ['stdio.c', []], ['foreign.c', ['-DSILENT']]]) {
+    for (const [name, more] of [
+      ['bare.c', ['-DMALLOC']],
+      ['stdio.c', []],
+      ['foreign.c', ['-DSILENT']],
+    ]) {
       const all = [...flags, ...more];
       const ours = await linkEmscripten(name, emscripten(), all, { extension: '.wasm' });
       const theirs = await linkEmscripten(name, null, all, { extension: '.wasm' });
@@ -337,7 +426,11 @@ test('Emscripten: two imports more in JavaScript, which its glue provides', asyn
   assert.deepEqual(more.sort(), ['env._emscripten_err', 'env.emscripten_get_heap_max']);
 });
 
-for (const flags of [['-O0'], ['-O2', growth], ['-O0', '-sMALLOC=none', '-sASSERTIONS=2', growth]]) {
+for (const flags of [
+  ['-O0'],
+  ['-O2', growth],
+  ['-O0', '-sMALLOC=none', '-sASSERTIONS=2', growth],
+]) {
   test(`Emscripten SAFE_HEAP ${flags.join(' ')}`, async () => {
     // Would catch: memory above the break, an unaligned access, a break that SAFE_HEAP can't read.
     const { file } = await linkEmscripten('names.c', emscripten(), ['-sSAFE_HEAP=1', ...flags]);
@@ -346,18 +439,24 @@ for (const flags of [['-O0'], ['-O2', growth], ['-O0', '-sMALLOC=none', '-sASSER
 }
 
 test('Emscripten: fixed memory ends in NULL, not in an abort', async () => {
-  // Would catch: a request beyond the end that reaches emscripten_resize_heap, which ends the program.
+  // Would catch: a request beyond the end that reaches emscripten_resize_heap.
   const { file } = await linkEmscripten('own_sbrk.c', emscripten());
   ranWell(await runEmscripten(file), /^own sbrk ok/m);
 });
 
 test('Emscripten MAIN_MODULE=2: main and side module share the heap', async () => {
-  // Would catch: an archive that is not position-independent; a weak reference that JavaScript can't
-  // resolve; two heaps.
+  // Would catch: an archive that is not position-independent; a weak reference that JavaScript
+  // can't resolve; two heaps.
   const side = path.join(outputs, 'side.wasm');
   await emcc([...common, '-fPIC', '-sSIDE_MODULE=1', source('side_module.c'), '-o', side]);
-  const flags = ['-fPIC', '-sMAIN_MODULE=2', growth, '--embed-file', `${side}@side.wasm`,
-    '-sEXPORTED_FUNCTIONS=_main,_malloc,_free,_memset'];
+  const flags = [
+    '-fPIC',
+    '-sMAIN_MODULE=2',
+    growth,
+    '--embed-file',
+    `${side}@side.wasm`,
+    '-sEXPORTED_FUNCTIONS=_main,_malloc,_free,_memset',
+  ];
   for (const more of [[], ['-sMALLOC=none'], ['-sSAFE_HEAP=1', '-O1']]) {
     const { file } = await linkEmscripten('main_module.c', pic(), [...flags, ...more]);
     ranWell(await runMainModule(file), /^main module ok/m);
@@ -365,7 +464,7 @@ test('Emscripten MAIN_MODULE=2: main and side module share the heap', async () =
 });
 
 test('Emscripten MAIN_MODULE=1: with -sMALLOC=none; otherwise it stops', async () => {
-  // Would catch: the toolchain's malloc, which this mode links whatever we define, running beside ours.
+  // Would catch: the toolchain's malloc, which this mode links always, running beside ours.
   const flags = ['-fPIC', '-O1', '-sMAIN_MODULE=1', growth];
   const { file } = await linkEmscripten('stdio.c', pic(), [...flags, '-sMALLOC=none']);
   ranWell(await runMainModule(file), /^hello/m);
@@ -399,14 +498,24 @@ test('Emscripten: wasm-ld 22 links the archive too', async (context) => {
   // Emscripten 3.1.6 lays out memory as wasm-ld 14 does by default.
   const flags = ['-Wl,--no-stack-first', growth];
   for (const malloc of ['dlmalloc', 'none']) {
-    const { file, map } = await linkEmscripten('names.c', emscripten(), [...flags, `-sMALLOC=${malloc}`], newer);
+    const { file, map } = await linkEmscripten(
+      'names.c',
+      emscripten(),
+      [...flags, `-sMALLOC=${malloc}`],
+      newer,
+    );
     assert.deepEqual(otherMallocs(map), []);
     ranWell(await runEmscripten(file), /^names ok/m);
   }
   const cxx = await linkEmscripten('new.cc', emscripten(), [...flags, '-fexceptions'], newer);
   ranWell(await runEmscripten(cxx.file), /^new ok/m);
   const alone = { ...newer, extension: '.wasm' };
-  const standalone = await linkEmscripten('names.c', emscripten(), [...flags, '-sSTANDALONE_WASM'], alone);
+  const standalone = await linkEmscripten(
+    'names.c',
+    emscripten(),
+    [...flags, '-sSTANDALONE_WASM'],
+    alone,
+  );
   ranWell(await runWasi(standalone.file), /^names ok/m);
 });
 
@@ -419,11 +528,18 @@ for (const compiler of ['gcc', 'clang']) {
       for (const flags of profile === 'fast' ? [[], ['-static']] : [[]]) {
         const names = await linkNative('names.c', native(profile), flags, { compiler });
         ranWell(await runNative(names.file), /^names ok/m);
-        ranWell(await runNative((await linkNative('libc.c', native(profile), flags, { compiler })).file), /^100 handlers ran/m);
+        ranWell(
+          await runNative((await linkNative('libc.c', native(profile), flags, { compiler })).file),
+          /^100 handlers ran/m,
+        );
         const cxx = await linkNative('new.cc', native(profile), flags, { compiler });
         ranWell(await runNative(cxx.file), /^new ok/m);
         const replaced = await linkNative(
-          'new.cc', native(profile), [...flags, '-DREPLACE', '-DTHROWS_THROUGH'], { compiler });
+          'new.cc',
+          native(profile),
+          [...flags, '-DREPLACE', '-DTHROWS_THROUGH'],
+          { compiler },
+        );
         ranWell(await runNative(replaced.file), /^new ok/m);
       }
       const extras = await linkNative('extras.c', native(profile), [], { compiler });
@@ -441,7 +557,10 @@ for (const compiler of ['gcc', 'clang']) {
 
   test(`native ${compiler}: a program's own malloc beside ours does not link`, async () => {
     // Would catch: a program whose calloc is Ashlar's and whose free is not.
-    const { status, stderr } = await linkNative('partial.c', native(), [], { compiler, check: false });
+    const { status, stderr } = await linkNative('partial.c', native(), [], {
+      compiler,
+      check: false,
+    });
     assert.notEqual(status, 0);
     assert.match(stderr, /multiple definition of .(malloc|free)|duplicate symbol: (malloc|free)/);
   });
@@ -470,10 +589,17 @@ test('native: fork while others allocate', async () => {
 });
 
 test('native: under a limit on address space', async () => {
-  // Would catch: a reserved range of addresses that the limit refuses, or that leaves nothing to others.
-  for (const [name, flags, text] of [['names.c', [], /^names ok/m], ['new.cc', [], /^new ok/m]]) {
+  // Would catch: a reserved range of addresses that the limit refuses or that uses it up.
+  for (const [name, flags, text] of [
+    ['names.c', [], /^names ok/m],
+    ['new.cc', [], /^new ok/m],
+  ]) {
     const { file } = await linkNative(name, native(), flags);
-    const { status, stdout, stderr } = await run('bash', ['-c', 'ulimit -v 300000; exec "$0"', file]);
+    const { status, stdout, stderr } = await run('bash', [
+      '-c',
+      'ulimit -v 300000; exec "$0"',
+      file,
+    ]);
     assert.equal(status, 0, `${stdout}${stderr}`);
     assert.match(stdout, text);
   }

@@ -12,7 +12,9 @@ const words = (text) => text.trim().split(/\s+/);
 // ---- what is expected
 
 const header = fs.readFileSync(path.join(root, 'include/ashlar.h'), 'utf8');
-const publicNames = [...header.matchAll(/^ASHLAR_API [^;(]*?(ashlar_\w+)\(/gm)].map((match) => match[1]);
+const publicNames = [...header.matchAll(/^ASHLAR_API [^;(]*?(ashlar_\w+)\(/gm)].map(
+  (match) => match[1],
+);
 
 const news = words(`
   _Znwm _ZnwmRKSt9nothrow_t _ZnwmSt11align_val_t _ZnwmSt11align_val_tRKSt9nothrow_t
@@ -56,19 +58,24 @@ const expected = {
           aligned_realloc aligned_realloc_uninitialized realloc_try realloc_uninitialized
           dump_memory_regions validate_memory_regions dynamic_heap_size free_dynamic_memory
           unclaimed_heap_memory compute_free_dynamic_memory_fragmentation_map
-          blank_slate_from_orbit`).map((name) => `emmalloc_${name}`).join(' ')}`),
+          blank_slate_from_orbit`)
+          .map((name) => `emmalloc_${name}`)
+          .join(' ')}`),
     },
     emscripten_sbrk: { weak: words('sbrk brk emscripten_get_sbrk_ptr') },
   },
   native: {
     ...core,
     override_libc: {
-      strong: words(`malloc free calloc realloc posix_memalign aligned_alloc malloc_usable_size memalign
+      strong:
+        words(`malloc free calloc realloc posix_memalign aligned_alloc malloc_usable_size memalign
         cfree __libc_malloc __libc_free __libc_calloc __libc_realloc`),
     },
     override_align: { weak: words('reallocarray valloc pvalloc') },
     override_new: { weak: news },
-    override_info: { weak: words('mallinfo mallinfo2 mallopt malloc_info malloc_trim malloc_stats') },
+    override_info: {
+      weak: words('mallinfo mallinfo2 mallopt malloc_info malloc_trim malloc_stats'),
+    },
   },
   freestanding: core,
 };
@@ -80,21 +87,52 @@ const systems = {
   wasi: [...linker, '__heap_base', '__heap_end', 'errno', 'write', 'writev', 'ashlar_is_malloc'],
   freestanding: [...linker, '__heap_base', '__heap_end', 'ashlar_is_malloc'],
   emscripten: [
-    ...linker, '__errno_location', '_emscripten_err', 'emscripten_get_heap_max', 'sbrk',
-    'ashlar_break', 'ashlar_require_single_malloc', '__wasi_fd_write', 'ashlar_imported_fd_write',
+    ...linker,
+    '__errno_location',
+    '_emscripten_err',
+    'emscripten_get_heap_max',
+    'sbrk',
+    'ashlar_break',
+    'ashlar_require_single_malloc',
+    '__wasi_fd_write',
+    'ashlar_imported_fd_write',
   ],
   native: [
-    'memcpy', 'memset', '_GLOBAL_OFFSET_TABLE_', '__errno_location', 'abort', 'getrlimit', 'mmap',
-    'mprotect', 'munmap', 'pthread_atfork', 'pthread_mutex_lock', 'pthread_mutex_unlock',
-    'pthread_self', 'write',
+    'memcpy',
+    'memset',
+    '_GLOBAL_OFFSET_TABLE_',
+    '__errno_location',
+    'abort',
+    'getrlimit',
+    'mmap',
+    'mprotect',
+    'munmap',
+    'pthread_atfork',
+    'pthread_mutex_lock',
+    'pthread_mutex_unlock',
+    'pthread_self',
+    'write',
   ],
 };
 // References that must not link anything in or import anything.
 const mustBeWeak = {
-  wasi: ['__heap_base', '__heap_end', 'errno', 'write', 'writev', 'ashlar_is_malloc',
-    '__cxa_begin_catch', '_ZSt17__throw_bad_allocv'],
+  wasi: [
+    '__heap_base',
+    '__heap_end',
+    'errno',
+    'write',
+    'writev',
+    'ashlar_is_malloc',
+    '__cxa_begin_catch',
+    '_ZSt17__throw_bad_allocv',
+  ],
   freestanding: ['__heap_base', '__heap_end', 'ashlar_is_malloc'],
-  emscripten: ['__errno_location', '__wasi_fd_write', 'ashlar_require_single_malloc', '__cxa_begin_catch'],
+  emscripten: [
+    '__errno_location',
+    '__wasi_fd_write',
+    'ashlar_require_single_malloc',
+    '__cxa_begin_catch',
+  ],
   native: [],
 };
 
@@ -157,22 +195,25 @@ for (const { target, profile } of archives) {
   const folder = `${target} ${profile}`;
 
   if (target !== 'freestanding') {
-    // Would catch: a name that is missing, strong where it must give way, or in the wrong member: any
-    // of these makes programs link two allocators, or not link.
+    // Would catch: a name that is missing, strong where it must give way, or in the wrong member:
+    // any of these makes programs link two allocators, or not link.
     test(`libashlar.a defines the names of malloc, and nothing else: ${folder}`, async () => {
       const symbols = await symbolsOf(archive(target, profile));
       assert.deepEqual(sorted(table(symbols)), sorted(expected[target]));
     });
   }
 
-  // Would catch: a name of malloc in the archive for programs that keep their toolchain's malloc, and
-  // a helper of ours that a program's own function could replace (field report 69).
+  // Would catch: a name of malloc in the archive for programs that keep their toolchain's malloc,
+  // and a helper of ours that a program's own function could replace (F69).
   test(`libashlar-core.a defines ashlar_* only: ${folder}`, async () => {
     const symbols = await symbolsOf(archive(target, profile, 'libashlar-core.a'));
     assert.deepEqual(sorted(table(symbols)), sorted(only(expected[target], coreMembers)));
     for (const { name, hidden, defined } of symbols) {
       if (!defined) continue;
-      assert.match(name, hidden ? /^(ashlar_|_ZNK?6ashlar)/ : /^(ashlar_|imported__wasi_fd_write$)/);
+      assert.match(
+        name,
+        hidden ? /^(ashlar_|_ZNK?6ashlar)/ : /^(ashlar_|imported__wasi_fd_write$)/,
+      );
     }
   });
 
@@ -182,14 +223,17 @@ for (const { target, profile } of archives) {
     const symbols = await symbolsOf(archive(target, profile, 'libashlar-core.a'));
     const own = new Set(symbols.filter(({ defined }) => defined).map(({ name }) => name));
     const needed = symbols.filter(({ defined, name }) => !defined && !own.has(name));
-    const surplus = needed.map(({ name }) => name).filter((name) => !systems[target].includes(name));
+    const surplus = needed
+      .map(({ name }) => name)
+      .filter((name) => !systems[target].includes(name));
     assert.deepEqual([...new Set(surplus)], []);
     for (const { name } of symbols) assert.doesNotMatch(name, /^_GLOBAL__|^__cxa_|^_ZGV|guard/);
   });
 
   // Would catch: a reference that drags something in: an import, the libc's errno, the C++ library.
   test(`references that must be weak are: ${folder}`, async () => {
-    const files = target === 'freestanding' ? ['libashlar-core.a'] : ['libashlar-core.a', 'libashlar.a'];
+    const files =
+      target === 'freestanding' ? ['libashlar-core.a'] : ['libashlar-core.a', 'libashlar.a'];
     for (const name of files) {
       for (const symbol of await symbolsOf(archive(target, profile, name))) {
         if (symbol.defined || !mustBeWeak[target].includes(symbol.name)) continue;
@@ -201,25 +245,36 @@ for (const { target, profile } of archives) {
   });
 }
 
-// Would catch: an export of the C++ internals, or a name of malloc that LD_PRELOAD would leave to libc.
+// Would catch: an export of the C++ internals, or a name of malloc that LD_PRELOAD leaves to libc.
 for (const profile of profiles) {
   test(`libashlar.so exports the same names: native ${profile}`, async () => {
     const file = archive('native', profile, 'libashlar.so');
-    const { stdout, status, stderr } = await run('llvm-nm-22', ['-D', '--defined-only', '-j', file]);
+    const { stdout, status, stderr } = await run('llvm-nm-22', [
+      '-D',
+      '--defined-only',
+      '-j',
+      file,
+    ]);
     assert.equal(status, 0, stderr);
-    const all = Object.values(expected.native).flatMap(({ strong = [], weak = [] }) => [...strong, ...weak]);
+    const all = Object.values(expected.native).flatMap(({ strong = [], weak = [] }) => [
+      ...strong,
+      ...weak,
+    ]);
     assert.deepEqual(words(stdout).sort(), [...new Set(all)].sort());
   });
 }
 
 // Would catch: a name of the toolchain's malloc that Ashlar lacks, in this or another version: a
 // program that calls it links both allocators.
-const definedBy = (symbols) => new Set(symbols.filter(({ defined, hidden }) => defined && !hidden)
-  .map(({ name }) => name));
+const definedBy = (symbols) =>
+  new Set(symbols.filter(({ defined, hidden }) => defined && !hidden).map(({ name }) => name));
 async function requireAll(target, peer, isPeer = () => true) {
   const ours = definedBy(await symbolsOf(archive(target)));
   const theirs = (await symbolsOf(peer)).filter(isPeer);
-  assert.ok(theirs.some(({ name, defined }) => defined && name === 'malloc'), `no malloc in ${peer}`);
+  assert.ok(
+    theirs.some(({ name, defined }) => defined && name === 'malloc'),
+    `no malloc in ${peer}`,
+  );
   const missing = [...definedBy(theirs)].filter((name) => !ours.has(name));
   assert.deepEqual(missing, []);
 }
@@ -227,7 +282,8 @@ async function requireAll(target, peer, isPeer = () => true) {
 test("every name of wasi-libc's malloc is ours", async () => {
   const { cc, flags } = findWasi();
   const { stdout } = await run(cc, [...flags, '-print-file-name=libc.a']);
-  const mallocs = (symbol) => /malloc/.test(symbol.member) && !/^(posix_)?memalign/.test(symbol.member);
+  const mallocs = (symbol) =>
+    /malloc/.test(symbol.member) && !/^(posix_)?memalign/.test(symbol.member);
   await requireAll('wasi', stdout.trim(), mallocs);
 });
 

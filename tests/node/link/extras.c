@@ -22,8 +22,8 @@ size_t bulk_free(void**, size_t);
 void* realloc_in_place(void*, size_t);
 
 static int line_of_failure;
-#define CHECK(condition) \
-  do {                   \
+#define CHECK(condition)                                                  \
+  do {                                                                    \
     if (!(condition) && line_of_failure == 0) line_of_failure = __LINE__; \
   } while (0)
 

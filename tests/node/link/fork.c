@@ -1,5 +1,5 @@
-// fork() while four threads allocate, with a handler of fork that allocates and was registered before
-// Ashlar's own.
+// fork() while four threads allocate, with a handler of fork that allocates and was registered
+// before Ashlar's own.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

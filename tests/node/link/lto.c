@@ -1,4 +1,5 @@
-// Under LTO the compiler makes one calloc of this malloc and memset, after it has read the archives.
+// Under LTO the compiler makes one calloc of this malloc and memset, after it has read the
+// archives.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -22,8 +22,8 @@ void* emscripten_builtin_memalign(size_t, size_t);
 void emscripten_builtin_free(void*);
 
 static int line_of_failure;
-#define CHECK(condition) \
-  do {                   \
+#define CHECK(condition)                                                  \
+  do {                                                                    \
     if (!(condition) && line_of_failure == 0) line_of_failure = __LINE__; \
   } while (0)
 
@@ -36,11 +36,11 @@ static void use(void* block, size_t size, size_t alignment) {
 int main(void) {
   void* blocks[16] = {0};
   int count = 0;
-#define ADD(call, size, alignment)     \
-  do {                                 \
-    blocks[count] = call;              \
+#define ADD(call, size, alignment)       \
+  do {                                   \
+    blocks[count] = call;                \
     use(blocks[count], size, alignment); \
-    ++count;                           \
+    ++count;                             \
   } while (0)
   ADD(malloc(100), 100, 8);
   ADD(calloc(10, 10), 100, 8);

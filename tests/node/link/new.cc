@@ -45,8 +45,8 @@ static const volatile size_t too_much = 4294900000;
 #endif
 
 static int line_of_failure;
-#define CHECK(condition) \
-  do {                   \
+#define CHECK(condition)                                                  \
+  do {                                                                    \
     if (!(condition) && line_of_failure == 0) line_of_failure = __LINE__; \
   } while (0)
 
