@@ -16,7 +16,9 @@ if (isMainThread && process.env.ASHLAR_HOST_REQUEST) {
   function watch(instance, imports) {
     if (exports) return;
     exports = instance.exports;
-    const imported = Object.values(imports ?? {}).flatMap((group) => Object.values(group ?? {}));
+    // To read a GOT group, of a MAIN_MODULE program, would make entries in it.
+    const groups = Object.entries(imports ?? {}).filter(([name]) => !name.startsWith('GOT.'));
+    const imported = groups.flatMap(([, group]) => Object.values(group ?? {}));
     memory = Object.values(exports).find(isMemory) ?? imported.find(isMemory) ?? null;
   }
 

@@ -76,15 +76,16 @@ ASHLAR_API unsigned ashlar_set_growth(unsigned divisor);
 ASHLAR_API size_t ashlar_used_peak(void);
 
 typedef struct ashlar_stats_t {
-  uint64_t allocations;     /* blocks ever handed out; a realloc that moves a block counts as one */
-  uint64_t frees;           /* blocks ever given back */
-  size_t live_blocks;       /* handed out and not given back */
-  size_t live_bytes;        /* usable bytes of those */
-  size_t committed_bytes;   /* taken from the system, the allocator's static data included */
-  size_t used_peak_bytes;   /* as ashlar_used_peak() */
-  size_t free_bytes;        /* of the committed, free for any request */
+  uint64_t allocations;   /* blocks ever handed out; a realloc that moves a block counts as one */
+  uint64_t frees;         /* blocks ever given back */
+  size_t live_blocks;     /* handed out and not given back */
+  size_t live_bytes;      /* usable bytes of those */
+  size_t committed_bytes; /* taken from the system, the allocator's static data included */
+  size_t used_peak_bytes; /* as ashlar_used_peak() */
+  size_t free_bytes;      /* of the committed, free for any request */
+  size_t free_blocks;     /* runs of those */
   size_t largest_free_bytes; /* longest run of those */
-  size_t grow_count;        /* times memory was taken from the system */
+  size_t grow_count;         /* times memory was taken from the system */
 } ashlar_stats_t;
 
 /* Fills in the statistics. Exact. Walks all pages and all large blocks; the counters cost the

@@ -50,6 +50,18 @@ inline void* allocate_aligned(size_t alignment, size_t size) {
   return heap.allocate_aligned(alignment, size);
 }
 
+// `block` is a live one.
+inline bool resize_in_place(void* block, size_t size) {
+  const Guard guard;
+  return heap.resize_in_place(block, size);
+}
+
+// counts[i]: free runs of 2^i to 2^(i+1) - 1 bytes; word_bits elements.
+inline void count_free_runs(size_t* counts) {
+  const Guard guard;
+  arena.count_free(counts);
+}
+
 inline size_t usable_size(const void* block) {
   const Guard guard;
   return Heap::usable_bytes(block);

@@ -344,6 +344,7 @@ Arena::Census Arena::count() const {
       if (!block::is_in_use(b)) {
         const size_t size = block::free_size_of(b);
         census.free_bytes += size;
+        ++census.free_blocks;
         census.largest_free_bytes = max(census.largest_free_bytes, size);
       } else if (block::has_seal(b, region->end)) {
         ++census.live_blocks;
@@ -352,6 +353,15 @@ Arena::Census Arena::count() const {
     }
   }
   return census;
+}
+
+void Arena::count_free(size_t* counts) const {
+  for (unsigned i = 0; i < word_bits; ++i) counts[i] = 0;
+  for (const Region* region = newest_; region != nullptr; region = region->older) {
+    for (Address b = region->first; b != region->end; b += block::size_of(b)) {
+      if (!block::is_in_use(b)) ++counts[highest_bit(block::free_size_of(b))];
+    }
+  }
 }
 
 const Region* Arena::region_of(Address p) const {

@@ -7,8 +7,8 @@
 // by how many, so that a page finds the hole that fits it exactly.
 //
 // Invariants: the blocks of a region fill [first, end) without a gap; no two neighbours are free;
-// a free block is in the bin of its size and of its tiles, but for the *rest*: the free block at the
-// end of the newest region. It is in none, is taken last, and gets longer when memory grows.
+// a free block is in the bin of its size and of its tiles, but for the *rest*: the free block at
+// the end of the newest region. It is in none, is taken last, and gets longer when memory grows.
 //
 //   Region    first                                                 used_to          end
 //   |        |#| block  |#| block  |#| block                 |#| rest: never in use |#|
@@ -57,8 +57,8 @@ class Arena {
   bool is_last(Address b) const;
   bool grow_last(Address b, size_t need);
 
-  // What is wrong with `p`, which is in no page, as a live block of the program's; Fault::none if it
-  // is one. Reads no memory but ours.
+  // What is wrong with `p`, which is in no page, as a live block of the program's; Fault::none if
+  // it is one. Reads no memory but ours.
   Fault fault_at(Address p) const;
 
   // How many bytes from the start of the block allocated last may be anything but zero. Its last
@@ -75,9 +75,12 @@ class Arena {
     size_t live_blocks;  // the program's
     size_t live_bytes;   // usable ones of those
     size_t free_bytes;
+    size_t free_blocks;
     size_t largest_free_bytes;
   };
   Census count() const;
+  // counts[i]: free blocks of 2^i to 2^(i+1) - 1 bytes; word_bits elements.
+  void count_free(size_t* counts) const;
 
   // Growth takes at least committed / divisor; 0: no more than is needed. Returns the one before.
   unsigned set_growth_divisor(unsigned divisor);

@@ -107,7 +107,8 @@ Address Heap::find_fault_in(SizeClass c) const {
   if (direct_[block_granules(c)] != offset) return address_of(&k);
   uint32_t seen = 0;
   if (const Address fault = find_fault_in_ring(k.ring, c, false, seen); fault != 0) return fault;
-  if (const Address fault = find_fault_in_ring(k.full_ring, c, true, seen); fault != 0) return fault;
+  if (const Address fault = find_fault_in_ring(k.full_ring, c, true, seen); fault != 0)
+    return fault;
   return seen == k.pages ? 0 : address_of(&k);
 }
 

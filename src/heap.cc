@@ -10,8 +10,8 @@ constinit Heap heap{};
 constinit Page Heap::empty_page{};
 
 keep_in_binary constexpr char fingerprint[] =
-    "ashlar " ASHLAR_TEXT(ASHLAR_VERSION_MAJOR) "." ASHLAR_TEXT(ASHLAR_VERSION_MINOR) "."
-    ASHLAR_TEXT(ASHLAR_VERSION_PATCH) " " ASHLAR_TEXT(ASHLAR_PROFILE);
+    "ashlar " ASHLAR_TEXT(ASHLAR_VERSION_MAJOR) "." ASHLAR_TEXT(
+        ASHLAR_VERSION_MINOR) "." ASHLAR_TEXT(ASHLAR_VERSION_PATCH) " " ASHLAR_TEXT(ASHLAR_PROFILE);
 
 // Small blocks, when the fast path found none.
 
@@ -226,8 +226,7 @@ Address Heap::take_from_arena(size_t need, size_t alignment, Owner owner) {
 
 Address Heap::arena_block(size_t size, size_t alignment) {
   const bool sane = size <= max_request_bytes && alignment <= max_request_bytes - size;
-  const Address b =
-      sane ? take_from_arena(block::bytes_for(size), alignment, Owner::program) : 0;
+  const Address b = sane ? take_from_arena(block::bytes_for(size), alignment, Owner::program) : 0;
   if (b == 0) {
     os::set_out_of_memory();
   } else {
@@ -341,11 +340,11 @@ void* Heap::allocate_aligned(size_t alignment, size_t size) {
   return pointer_to(arena_block(size, max(alignment, granule_bytes)));
 }
 
-bool Heap::resize_in_arena(Address b, size_t size) {
+bool Heap::resize_in_arena(Address b, size_t size, bool may_grow) {
   const size_t need = block::bytes_for(size);
   discharge(b);
   bool done = arena.resize(b, need);
-  if (!done && arena.is_last(b)) {
+  if (!done && may_grow && arena.is_last(b)) {
     done = (release_empty_pages() && arena.resize(b, need)) || arena.grow_last(b, need);
   }
   charge(b);
@@ -361,15 +360,21 @@ void* Heap::reallocate(void* block, size_t size) {
     return nullptr;
   }
   const size_t usable = page == nullptr ? block::usable_bytes(b) : page->block_bytes();
-  const bool stays = page == nullptr ? resize_in_arena(b, size)
-                                     : size <= usable && (size > usable / 2 ||
-                                                          usable == granule_bytes);
-  if (stays) return block;
+  // In a page a block that is half empty or more moves to a smaller class.
+  const bool fits = size <= usable && (size > usable / 2 || usable == granule_bytes);
+  if (page == nullptr ? resize_in_arena(b, size, true) : fits) return block;
   void* moved = allocate(size);
   if (moved == nullptr) return size <= usable ? block : nullptr;
   copy_bytes(address_of(moved), b, min(size, usable));
   release(block);
   return moved;
+}
+
+bool Heap::resize_in_place(void* block, size_t size) {
+  const Address b = address_of(block);
+  const Page* page = demand_page(b);
+  if (page != nullptr) return size <= page->block_bytes();
+  return size <= max_request_bytes && resize_in_arena(b, size, false);
 }
 
 size_t Heap::good_bytes(size_t size) {
@@ -415,6 +420,7 @@ void Heap::fill_in(ashlar_stats_t& stats) const {
   stats.live_blocks = census.live_blocks;
   stats.live_bytes = census.live_bytes;
   stats.free_bytes = census.free_bytes;
+  stats.free_blocks = census.free_blocks;
   stats.largest_free_bytes = census.largest_free_bytes;
   for (const Class& k : classes_) {
     add_counts(k.ring, stats);

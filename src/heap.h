@@ -43,7 +43,8 @@ class Heap {
       if (PageMap::is_page(word)) [[likely]] {
         Page& page = PageMap::page_of(word);
         if constexpr (profile.catches_misuse) {
-          if (!page.looks_live(b)) [[unlikely]] return release_suspect(page, b);
+          if (!page.looks_live(b)) [[unlikely]]
+            return release_suspect(page, b);
         }
         return release_in(page, b);
       }
@@ -55,6 +56,9 @@ class Heap {
   void* allocate_aligned(size_t alignment, size_t size);  // a power of two
   void* reallocate(void* block, size_t size);
   static size_t usable_bytes(const void* block);
+  // Makes a block `size` bytes long where it is, in the memory that is there. false: nothing was
+  // changed.
+  bool resize_in_place(void* block, size_t size);
 
   // What a request of `size` can count on, from a page or from the arena.
   static size_t good_bytes(size_t size);
@@ -72,7 +76,7 @@ class Heap {
   Address find_fault_in(SizeClass c) const;
 
   struct Class {
-    Page* ring;           // pages with room; malloc takes from the first
+    Page* ring;  // pages with room; malloc takes from the first
     Page* full_ring;
     uint32_t pages;       // in both
     uint32_t cold_bytes;  // of live arena blocks that a page could hold
@@ -89,7 +93,8 @@ class Heap {
 
   fast_path void release_in(Page& page, Address b) {
     page.push(b);
-    if (--page.due == 0) [[unlikely]] page_due(page);
+    if (--page.due == 0) [[unlikely]]
+      page_due(page);
   }
 
   slow_path void* allocate_slow(size_t size);
@@ -106,7 +111,7 @@ class Heap {
   Address take_from_arena(size_t need, size_t alignment, block::Owner owner);
   Address arena_block(size_t size, size_t alignment);
   Address page_block(SizeClass c);
-  bool resize_in_arena(Address b, size_t size);
+  bool resize_in_arena(Address b, size_t size, bool may_grow);
   void free_in_arena(Address b);
   uint32_t* cold_bytes_for(size_t usable);
   void charge(Address b);

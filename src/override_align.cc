@@ -47,10 +47,9 @@ ASHLAR_EXTRA_NAME void* pvalloc(size_t size) {
 
 extern "C" size_t malloc_usable_size(void* block);
 
-// dlmalloc's. Null when the block would have to move: nothing is changed then. Which neighbours are
-// free is known to realloc alone.
+// dlmalloc's. Null when the block would have to move: nothing is changed then.
 ASHLAR_EXTRA_NAME void* realloc_in_place(void* block, size_t size) {
-  return block != nullptr && size <= malloc_usable_size(block) ? block : nullptr;
+  return block != nullptr && ashlar::resize_in_place(block, size) ? block : nullptr;
 }
 
 #endif

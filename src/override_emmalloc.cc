@@ -4,6 +4,7 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include "api.h"
 #include "ashlar.h"
 #include "os.h"
 #include "override_names.h"
@@ -24,7 +25,7 @@ void* free_and_return_null(void* block) {
   return nullptr;
 }
 
-bool stays_in_place(void* block, size_t size) { return size <= malloc_usable_size(block); }
+bool stays_in_place(void* block, size_t size) { return ashlar::resize_in_place(block, size); }
 
 }  // namespace
 
@@ -114,13 +115,12 @@ ASHLAR_EXTRA_NAME size_t emmalloc_unclaimed_heap_memory() {
   return emscripten_get_heap_max() - reinterpret_cast<uintptr_t>(sbrk(0));
 }
 
-// Element i counts the free runs of 2^i to 2^(i+1) - 1 bytes. Known is the longest one.
+// Element i counts the free runs of 2^i to 2^(i+1) - 1 bytes. Returns how many runs there are.
 ASHLAR_EXTRA_NAME size_t emmalloc_compute_free_dynamic_memory_fragmentation_map(size_t counts[32]) {
-  for (int i = 0; i < 32; ++i) counts[i] = 0;
-  const size_t largest = current_stats().largest_free_bytes;
-  if (largest == 0) return 0;
-  counts[31 - __builtin_clz(largest)] = 1;
-  return 1;
+  ashlar::count_free_runs(counts);
+  size_t sum = 0;
+  for (unsigned i = 0; i < 32; ++i) sum += counts[i];
+  return sum;
 }
 
 // It would forget every block that the program holds. emmalloc's own tests call it; the header

@@ -30,8 +30,7 @@ Info info_of(const ashlar_stats_t& stats) {
   set_field(info.usmblks, stats.committed_bytes);  // the most ever held: memory is never given back
   set_field(info.uordblks, stats.live_bytes);
   set_field(info.fordblks, stats.free_bytes);
-  // The longest free run is all that is known of their number.
-  set_field(info.ordblks, stats.largest_free_bytes > 0 ? 1 : 0);
+  set_field(info.ordblks, stats.free_blocks);
   return info;
 }
 

@@ -25,21 +25,21 @@ namespace ashlar {
 struct Page {
   static constexpr uint32_t never = ~uint32_t(0);
 
-  Address free;      // first free block, or 0
-  Address start;     // of the first block
-  size_t inverse;    // of the odd part of the block size
-  unsigned shift;    // trailing zero bits of the block size
-  uint32_t carved;   // blocks in the free list or handed out before
-  uint32_t due;      // frees until the slow path is due
+  Address free;     // first free block, or 0
+  Address start;    // of the first block
+  size_t inverse;   // of the odd part of the block size
+  unsigned shift;   // trailing zero bits of the block size
+  uint32_t carved;  // blocks in the free list or handed out before
+  uint32_t due;     // frees until the slow path is due
   uint32_t allocated;
-  uint32_t goal;     // what `due` was set to
-  uint32_t capacity; // blocks that fit
-  Page* next;        // in one of its class's two rings: the pages with room, and the full ones
+  uint32_t goal;      // what `due` was set to
+  uint32_t capacity;  // blocks that fit
+  Page* next;         // in one of its class's two rings: the pages with room, and the full ones
   Page* previous;
   uint8_t class_index;
   uint8_t tiles;
   bool full;
-  bool gift;         // given for its class's trips to the arena, not for its live bytes
+  bool gift;  // given for its class's trips to the arena, not for its live bytes
 
   SizeClass size_class() const { return {class_index}; }
   size_t block_bytes() const { return block_bytes_of(size_class()); }
@@ -53,8 +53,8 @@ struct Page {
     return rotate_right(wrapping_multiply(wrapping_subtract(b, start), inverse), shift);
   }
 
-  // Whether a live block starts at `b`. A wrong no is possible (then is_free() decides), a wrong yes
-  // only for a free block that was written to. Reads `b` only where a block is.
+  // Whether a live block starts at `b`. A wrong no is possible (then is_free() decides), a wrong
+  // yes only for a free block that was written to. Reads `b` only where a block is.
   fast_path bool looks_live(Address b) const {
     return index_of(b) < carved && word_at(b + word_bytes) != tag_of(b);
   }

@@ -10,9 +10,9 @@
 //   leaf word:  0, or address of the page's descriptor + 1
 //
 // A lookup is free of branches: for a range without a leaf it reads a word of the root as if it
-// were a leaf's, and those are even. So "odd" alone says "a page". No other memory is read, whatever
-// the address. A leaf exists only while pages are in its range; the word behind its entries counts
-// their tiles.
+// were a leaf's, and those are even. So "odd" alone says "a page". No other memory is read,
+// whatever the address. A leaf exists only while pages are in its range; the word behind its
+// entries counts their tiles.
 //
 // A known technique (tcmalloc's and mimalloc's page maps); the root that stands in for missing
 // leaves is ours.
@@ -52,8 +52,8 @@ class PageMap {
  private:
   static constexpr unsigned tile_shift = 12;
   static_assert(tile_bytes == size_t(1) << tile_shift);
-  static constexpr size_t root_entries =
-      size_t(1) << (os::address_bits - tile_shift - os::map_leaf_bits);
+  static constexpr size_t root_entries = size_t(1)
+                                         << (os::address_bits - tile_shift - os::map_leaf_bits);
   static_assert(root_entries >= leaf_entries, "a word of the root stands in for any of a leaf");
 
   static fast_path size_t tile_index(Address p) { return (p >> tile_shift) & (leaf_entries - 1); }

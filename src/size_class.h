@@ -1,7 +1,8 @@
 // Size classes: which block sizes pages are cut into. Pure arithmetic, proven below for every size.
 //
 // Up to 16 granules there is one class per granule, then 8 per doubling (at most 1/8 of a block
-// is rounding). A page of a class is `tiles` tiles long: the shortest that wastes at most 3 % of it.
+// is rounding). A page of a class is `tiles` tiles long: the shortest that wastes at most 3 % of
+// it.
 #pragma once
 
 #include "config.h"
@@ -38,7 +39,9 @@ constexpr size_t block_bytes_of(SizeClass c) { return block_granules(c) * granul
 constexpr unsigned class_count = class_of_granules(small_max_granules).index + 1;
 
 // A request of 0 bytes gets a block of one granule.
-constexpr SizeClass class_of(size_t bytes) { return class_of_granules(max(granules_for(bytes), 1)); }
+constexpr SizeClass class_of(size_t bytes) {
+  return class_of_granules(max(granules_for(bytes), 1));
+}
 
 // The header of the arena block that follows stands in a page's last word.
 constexpr size_t page_payload_bytes(size_t tiles) { return tiles * tile_bytes - word_bytes; }

@@ -67,12 +67,18 @@ int main(void) {
   char* block = emmalloc_malloc(100);
   const size_t usable = emmalloc_usable_size(block);
   memset(block, 7, usable);
-  CHECK(realloc_in_place(block, usable) == block && realloc_in_place(block, 1) == block);
+  CHECK(realloc_in_place(block, usable) == block);
   CHECK(realloc_in_place(block, 50000000) == NULL && realloc_in_place(NULL, 1) == NULL);
   CHECK(emmalloc_realloc_try(block, 50) == block && emmalloc_realloc_try(NULL, 50) == NULL);
-  CHECK(emmalloc_realloc_try(block, 50000000) == NULL && block[usable - 1] == 7);
+  CHECK(emmalloc_realloc_try(block, 50000000) == NULL && block[49] == 7);
+  CHECK(realloc_in_place(block, 1) == block && block[0] == 7);
+  // What follows is free: the block takes it.
+  unsigned char* pair[2] = {emmalloc_malloc(5000), emmalloc_malloc(5000)};
+  emmalloc_free(pair[1]);
+  CHECK(emmalloc_realloc_try(pair[0], 9000) == pair[0] && malloc_usable_size(pair[0]) >= 9000);
+  emmalloc_free(pair[0]);
   block = emmalloc_realloc(block, 3000);
-  CHECK(block[99] == 7);
+  CHECK(block[0] == 7);
   CHECK(emmalloc_realloc(block, 0) == NULL);
   block = emmalloc_aligned_realloc(emmalloc_memalign(256, 10), 256, 9000);
   CHECK((uintptr_t)block % 256 == 0 && emmalloc_usable_size(block) >= 9000);
@@ -95,7 +101,12 @@ int main(void) {
   CHECK(emmalloc_free_dynamic_memory() == stats.free_bytes);
   CHECK(emmalloc_unclaimed_heap_memory() > 0);
   size_t map[32];
-  CHECK(emmalloc_compute_free_dynamic_memory_fragmentation_map(map) > 0);
+  CHECK(emmalloc_compute_free_dynamic_memory_fragmentation_map(map) == stats.free_blocks);
+  size_t most = 0;
+  for (size_t i = 0; i < 32; i++) {
+    if (map[i] != 0) most = i;
+  }
+  CHECK(stats.largest_free_bytes >> most == 1);
   emmalloc_dump_memory_regions();
 #else
   malloc_stats();
