@@ -153,17 +153,18 @@ Address Heap::take_tiles(size_t tiles) {
   return take_memory(tiles * tile_bytes, tile_bytes, [=] { return arena.allocate_tiles(tiles); });
 }
 
-// A page may lie in two ranges of the map.
+// A page may lie in two ranges of the map. Taking a leaf may release the last page of the other
+// range, and with it that range's leaf: so both are asked again.
 bool Heap::provide_leaves(Address start, size_t tiles) {
-  const Address ends[] = {start, start + tiles * tile_bytes - 1};
-  for (const Address end : ends) {
-    if (page_map.has_leaf(end)) continue;
+  const Address last = start + tiles * tile_bytes - 1;
+  for (;;) {
+    const Address lacking = page_map.has_leaf(start) ? last : start;
+    if (page_map.has_leaf(lacking)) return true;
     const size_t need = block::bytes_for(PageMap::leaf_bytes);
     const Address leaf = take_from_arena(need, granule_bytes, Owner::allocator);
     if (leaf == 0) return false;
-    page_map.give_leaf(end, leaf);
+    page_map.give_leaf(lacking, leaf);
   }
-  return true;
 }
 
 Page* Heap::new_page(SizeClass c, bool gift) {
@@ -319,7 +320,7 @@ void* Heap::allocate_zeroed(size_t size) {
     clear_bytes(b, size);
     return block;
   }
-  // Fresh memory is zero, but for a link in the last word.
+  // Fresh memory is zero, but for its size in the last word.
   clear_bytes(b, min(size, arena.dirty_bytes(b)));
   word_at(b + block::usable_bytes(b) - word_bytes) = 0;
   return block;

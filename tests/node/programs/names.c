@@ -13,14 +13,14 @@ void dlfree(void* block) { called += block != NULL; }
 
 // Functions and data of all sorts of names, each with a value that nobody else changes.
 #define DATA(name) int name = 69;
-#define EACH_NAME(X)                                                                               \
-  X(arena)                                                                                         \
-  X(heap)                                                                                          \
-  X(page) X(page_map) X(root) X(leaf) X(region) X(lock) X(stats) X(fault) X(last_message)          \
-      X(fingerprint) X(allocate) X(release) X(reallocate) X(usable_size) X(grow) X(refill)         \
-          X(size_class) X(class_of) X(free_list) X(used) X(take_memory) X(initial_memory)          \
-              X(write_error) X(stop) X(sbrk_ptr) X(profile) X(mi_malloc) X(je_malloc) X(tc_malloc) \
-                  X(check)
+/* clang-format does not settle on one layout of this. */
+/* clang-format off */
+#define EACH_NAME(X) \
+  X(arena) X(heap) X(page) X(page_map) X(root) X(leaf) X(region) X(lock) X(stats) X(fault) \
+  X(last_message) X(fingerprint) X(allocate) X(release) X(reallocate) X(usable_size) X(grow) \
+  X(refill) X(size_class) X(class_of) X(free_list) X(used) X(take_memory) X(initial_memory) \
+  X(write_error) X(stop) X(sbrk_ptr) X(profile) X(mi_malloc) X(je_malloc) X(tc_malloc) X(check)
+/* clang-format on */
 EACH_NAME(DATA)
 
 CASE(F69) {
