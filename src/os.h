@@ -54,5 +54,8 @@ void set_invalid_argument();
 // One lock for the whole allocator; defined when has_threads.
 void lock();
 void unlock();
+// Makes the lock outlive fork(). Once for all, before others register handlers of their own; the OS
+// layer sees to it in a library, and the program's start in a program. Defined when has_threads.
+void register_fork_handlers();
 
 }  // namespace ashlar::os

@@ -121,6 +121,12 @@ ASHLAR_LIBC_NAME size_t malloc_usable_size(void* block) {
   return ashlar::usable_size(block);
 }
 
+#if defined(__linux__) && !defined(ASHLAR_SHARED)
+// The linker takes this in programs only. It runs before any library's constructor.
+[[gnu::section(".preinit_array"),
+  gnu::used]] static void (*const at_start)() = ashlar::os::register_fork_handlers;
+#endif
+
 #if !defined(__wasi__)
 
 ASHLAR_LIBC_NAME void* memalign(size_t alignment, size_t size) {

@@ -67,13 +67,20 @@ void after_fork() {
   pthread_mutex_unlock(&mutex);
 }
 
-// At load, not at the first malloc: that may be made by pthread_atfork itself, which holds glibc's
-// own lock while it allocates.
-[[gnu::constructor]] void register_fork_handlers() {
+}  // namespace
+
+// Not at the first malloc: that may be made by pthread_atfork itself, which holds glibc's own lock
+// while it allocates. Before anybody else: handlers run in the reverse order, and one that takes a
+// lock of its own must not wait for a thread that holds it and waits for us. So: the first
+// constructor; of all libraries' where the linker is told so (-z initfirst); and in programs, even
+// before those (override_libc.cc).
+#pragma GCC diagnostic ignored "-Wprio-ctor-dtor"
+[[gnu::constructor(1)]] void register_fork_handlers() {
+  static constinit bool registered = false;
+  if (registered) return;
+  registered = true;
   pthread_atfork(before_fork, after_fork, after_fork);
 }
-
-}  // namespace
 
 Memory take_memory(size_t bytes) {
   int const saved_errno = errno;

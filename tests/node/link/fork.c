@@ -1,14 +1,22 @@
-// fork() while four threads allocate, with a handler of fork that allocates and was registered
-// before Ashlar's own.
+// fork() while four threads allocate, with handlers of fork that were registered by a constructor,
+// allocate, and take a lock under which the threads allocate too.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void allocate(void) { free(malloc(100)); }
+static pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER;
+static void before(void) {
+  free(malloc(100));
+  pthread_mutex_lock(&own);
+}
+static void after(void) {
+  pthread_mutex_unlock(&own);
+  free(malloc(100));
+}
 __attribute__((constructor(101))) static void register_first(void) {
-  pthread_atfork(allocate, allocate, allocate);
+  pthread_atfork(before, after, after);
 }
 
 static int stop;
@@ -16,7 +24,9 @@ static void* work(void* unused) {
   void* blocks[100] = {0};
   for (unsigned i = 0; !__atomic_load_n(&stop, __ATOMIC_RELAXED); ++i) {
     free(blocks[i % 100]);
+    pthread_mutex_lock(&own);
     blocks[i % 100] = malloc(i * 37 % 3000);
+    pthread_mutex_unlock(&own);
   }
   for (int i = 0; i < 100; ++i) free(blocks[i]);
   return unused;
