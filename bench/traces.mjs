@@ -7,12 +7,13 @@ import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { WASI } from 'node:wasi';
 import { buildPath, root, wasiCompile } from '../demo/toolchain.mjs';
 
 const { values: options, positionals } = parseArgs({
-  options: { smoke: { type: 'boolean', default: false } },
+  options: { smoke: { type: 'boolean', default: false }, one: { type: 'boolean', default: false } },
   allowPositionals: true,
 });
 const runs = options.smoke ? 1 : 9;
@@ -48,34 +49,42 @@ async function build(arm, folder) {
   const source = path.join(root, 'tests/replay/replay.c');
   const include = `-I${path.join(root, 'include')}`;
   await wasiCompile(['-O2', include, source, ...(arm.library ? [arm.library] : []), '-o', file]);
-  arm.module = new WebAssembly.Module(fs.readFileSync(file));
+  arm.file = file;
 }
 
-// One replay in a fresh instance.
-function replay(arm, trace, output) {
-  const descriptor = fs.openSync(output, 'w+');
+// One replay in a process of its own, which `node bench/traces.mjs --one FILE TRACE` is.
+function replay(arm, trace) {
+  const child = spawnSync(
+    process.execPath,
+    ['--no-warnings', fileURLToPath(import.meta.url), '--one', arm.file, trace],
+    { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe', 'pipe'] },
+  );
+  if (child.status !== 0) fail(`${arm.name} failed on ${trace}: ${child.stdout}${child.stderr}`);
+  const facts = JSON.parse(child.stdout);
+  const { ms, grown } = JSON.parse(child.output[3]);
+  return { ms, growth: grown / facts.peak_live_bytes, checksum: facts.checksum };
+}
+
+function replayHere(file, trace) {
+  const module = new WebAssembly.Module(fs.readFileSync(file));
   const preopens = { '/t': buildPath('traces') };
   const args = ['replay', `/t/${trace}.mtr`, 'plain'];
-  const wasi = new WASI({ version: 'preview1', args, preopens, stdout: descriptor, returnOnExit: true });
-  const instance = new WebAssembly.Instance(arm.module, wasi.getImportObject());
+  const wasi = new WASI({ version: 'preview1', args, preopens, returnOnExit: true });
+  const instance = new WebAssembly.Instance(module, wasi.getImportObject());
   const { memory } = instance.exports;
   const before = memory.buffer.byteLength;
   const start = process.hrtime.bigint();
-  const status = wasi.start(instance);
+  process.exitCode = wasi.start(instance);
   const ms = Number(process.hrtime.bigint() - start) / 1e6;
-  const printed = fs.readFileSync(output, 'utf8');
-  fs.closeSync(descriptor);
-  if (status !== 0) fail(`${arm.name} failed on ${trace}: ${printed}`);
-  const facts = JSON.parse(printed);
-  return { ms, growth: (memory.buffer.byteLength - before) / facts.peak_live_bytes, checksum: facts.checksum };
+  fs.writeSync(3, JSON.stringify({ ms, grown: memory.buffer.byteLength - before }));
 }
 
-function measure(trace, output) {
+function measure(trace) {
   for (const arm of arms) Object.assign(arm, { best: Infinity, growth: 0 });
   const checksums = new Set();
   for (let run = 0; run <= runs; run += 1) {
     for (const arm of arms) {
-      const { ms, growth, checksum } = replay(arm, trace, output);
+      const { ms, growth, checksum } = replay(arm, trace);
       // The first only warms up.
       if (run > 0) arm.best = Math.min(arm.best, ms);
       arm.growth = growth;
@@ -87,20 +96,28 @@ function measure(trace, output) {
   if (checksums.size !== 1) fail(`${trace}: the allocators' replays differ`);
 }
 
-const traces = chooseTraces();
-const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'ashlar-bench-'));
-try {
-  for (const arm of arms) await build(arm, folder);
-  const compiler = spawnSync('clang-22', ['--version']).stdout?.toString().split('\n')[0] ?? 'wasi-sdk';
-  console.log(`Node ${process.version}, ${os.cpus()[0].model}, ${compiler}; best of ${runs}`);
-  console.log(['trace'.padEnd(8), ...arms.map((arm) => arm.name.padStart(16))].join(''));
-  for (const trace of traces) {
-    measure(trace, path.join(folder, 'output'));
-    const base = arms[0].best;
-    const row = (label, cell) => console.log([label.padEnd(8), ...arms.map((arm) => cell(arm).padStart(16))].join(''));
-    row(trace, (arm) => `${arm.growth.toFixed(2)}x memory`);
-    row('', (arm) => `${(arm.best / base).toFixed(2)} of time`);
+async function main() {
+  const traces = chooseTraces();
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'ashlar-bench-'));
+  try {
+    for (const arm of arms) await build(arm, folder);
+    const compiler = spawnSync('clang-22', ['--version']).stdout?.toString().split('\n')[0] ?? 'wasi-sdk';
+    console.log(`Node ${process.version}, ${os.cpus()[0].model}, ${compiler}; best of ${runs}`);
+    console.log(['trace'.padEnd(8), ...arms.map((arm) => arm.name.padStart(16))].join(''));
+    for (const trace of traces) {
+      measure(trace);
+      const base = arms[0].best;
+      const row = (label, cell) => console.log([label.padEnd(8), ...arms.map((arm) => cell(arm).padStart(16))].join(''));
+      row(trace, (arm) => `${arm.growth.toFixed(2)}x memory`);
+      row('', (arm) => `${(arm.best / base).toFixed(2)} of time`);
+    }
+  } finally {
+    fs.rmSync(folder, { recursive: true });
   }
-} finally {
-  fs.rmSync(folder, { recursive: true });
+}
+
+if (options.one) {
+  replayHere(...positionals);
+} else {
+  await main();
 }

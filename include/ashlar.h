@@ -61,8 +61,9 @@ ASHLAR_API size_t ashlar_good_size(size_t size);
 
 /* Growth. */
 
-/* Takes memory from the system now, so that requests of `bytes` more in sum (their headers and
- * alignment included) are served without growing. 0, or -1 with errno ENOMEM when refused. */
+/* Takes memory from the system now, so that requests of `bytes` more in sum, their headers and
+ * alignment included, are served without growing. Blocks up to 1 KiB cost up to 1/8 more than their
+ * sum: ask for as much more. 0, or -1 with errno ENOMEM when refused. */
 ASHLAR_API int ashlar_reserve(size_t bytes);
 
 /* Sets how much is taken when memory must grow: at least the `1/divisor` part of what is held
@@ -71,8 +72,9 @@ ASHLAR_API unsigned ashlar_set_growth(unsigned divisor);
 
 /* Facts. */
 
-/* Most bytes of system memory ever in use at once, the allocator's own data included. Linear memory
- * taken but never written is not counted. Never falls. */
+/* Most bytes of system memory ever in use at once, the allocator's own data included. Memory taken
+ * but never written is not counted while more can follow it; once memory had to be taken elsewhere,
+ * it is. Never falls. */
 ASHLAR_API size_t ashlar_used_peak(void);
 
 typedef struct ashlar_stats_t {

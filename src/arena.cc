@@ -340,7 +340,9 @@ void Arena::add_region(const os::Memory& memory) {
 Arena::Census Arena::count() const {
   Census census{};
   for (const Region* region = newest_; region != nullptr; region = region->older) {
-    for (Address b = region->first; b != region->end; b += block::size_of(b)) {
+    // A size that leads nowhere ends the walk: ashlar_check() tells of it.
+    for (Address b = region->first; is_sound_size(block::size_of(b), b, *region);
+         b += block::size_of(b)) {
       if (!block::is_in_use(b)) {
         const size_t size = block::free_size_of(b);
         census.free_bytes += size;
@@ -358,7 +360,8 @@ Arena::Census Arena::count() const {
 void Arena::count_free(size_t* counts) const {
   for (unsigned i = 0; i < word_bits; ++i) counts[i] = 0;
   for (const Region* region = newest_; region != nullptr; region = region->older) {
-    for (Address b = region->first; b != region->end; b += block::size_of(b)) {
+    for (Address b = region->first; is_sound_size(block::size_of(b), b, *region);
+         b += block::size_of(b)) {
       if (!block::is_in_use(b)) ++counts[highest_bit(block::free_size_of(b))];
     }
   }

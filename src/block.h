@@ -12,7 +12,8 @@
 // The seal says: a block of the program's, in use, starts here. It is made of the block's address,
 // so that nothing else passes for a header, stale ones and copies included: the upper 16 bits of
 // the header; on 32 bits, where a size from 64 KiB up leaves no room for that, the whole last word
-// of the block. Blocks of the allocator's own (pages, leaves, slabs) have none.
+// of the block. Blocks of the allocator's own (pages, descriptors, leaves)
+// have none.
 //
 // Known technique: boundary tags, D. Knuth, TAOCP 1, 2.5; the header is dlmalloc's, the seal ours.
 #pragma once

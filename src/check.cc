@@ -17,7 +17,7 @@ Address Arena::find_fault_in(const Region& region, size_t& free_seen) {
       if (previous_free || block::header(b) != (size | block::previous_in_use)) return b;
       if (block::previous_free_size(b + size) != size) return b;
       free_seen += size;
-    } else if ((block::header(b) & block::sealed) != 0 && !block::has_seal(b, region.end)) {
+    } else if (block::should_be_sealed(b) && !block::has_seal(b, region.end)) {
       return b;
     }
     previous_free = is_free;

@@ -174,7 +174,7 @@ Page* Heap::new_page(SizeClass c, bool gift) {
   size_t tiles = page_tiles(c);
   Address start = take_tiles(tiles);
   if (start == 0 || !provide_leaves(start, tiles)) {
-    if (start != 0) arena.free(start);
+    if (start != 0) free_tiles(start, tiles);
     arena.free(descriptor);
     return nullptr;
   }
@@ -198,6 +198,11 @@ void Heap::give_page_back(Page& page) {
   if (page.gift) gift_bytes_ -= tiles * tile_bytes;
   page_map.set_page(start, tiles, nullptr);
   arena.free(address_of(&page));
+  free_tiles(start, tiles);
+}
+
+// And the leaves that hold no page any more.
+void Heap::free_tiles(Address start, size_t tiles) {
   arena.free(start);
   const Address ends[] = {start, start + tiles * tile_bytes - 1};
   for (const Address end : ends) {
@@ -333,7 +338,10 @@ void* Heap::allocate_aligned(size_t alignment, size_t size) {
     if (alignment <= small_max_bytes && size <= small_max_bytes) {
       const size_t rounded = align_up(max(size, 1), alignment);
       const SizeClass c = class_of(min(rounded, small_max_bytes));
-      if (rounded <= small_max_bytes && block_bytes_of(c) % alignment == 0) {
+      // Not in one that realloc to the same size would take for half empty.
+      const bool fits =
+          rounded <= small_max_bytes && block_bytes_of(c) < 2 * max(size, granule_bytes);
+      if (fits && block_bytes_of(c) % alignment == 0) {
         if (const Address b = page_block(c); b != 0) return pointer_to(b);
       }
     }

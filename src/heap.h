@@ -5,8 +5,8 @@
 // after many trips to the arena, while pages given for that reason are a small part of the heap.
 //
 // Invariants: `direct` has, for every small size, the first page of the ring of its class, or the
-// empty page; a ring holds the class's pages that are not full; in a ring of one page `due` is
-// never; at most that one page is empty.
+// empty page; a ring holds the class's pages that are not full; a page of a ring may be empty only
+// when it is alone there, and is held then until memory would grow.
 #pragma once
 
 #include "arena.h"
@@ -121,6 +121,7 @@ class Heap {
   Page* new_page(SizeClass c, bool gift);
   Address take_tiles(size_t tiles);
   bool provide_leaves(Address start, size_t tiles);
+  static void free_tiles(Address start, size_t tiles);
   size_t page_tiles(SizeClass c) const;
   void enter_ring(Page& page);
   void leave_ring(Page& page);

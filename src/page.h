@@ -10,7 +10,7 @@
 // Invariant:  used = allocated - (goal - due)
 // malloc counts `allocated` up, free counts `due` down and takes the slow path when it is 0. The
 // slow path sets `due` so that nothing can have happened before: to 1 for a full page, to `used`
-// for one among others (it cannot be empty earlier), to `never` for the only one of its class.
+// for one among others (it cannot be empty earlier), to `never` for one found alone in its ring.
 // So free has one test for both of its events, and the statistics are exact at no cost.
 //
 // Known techniques: free lists per page (D. Leijen et al., mimalloc, 2019); the test for a

@@ -1,10 +1,9 @@
-// The OS layer of Linux: a reserved range of addresses that is made usable from its beginning, so
-// that memory grows without gaps; further chunks of mmap where the range is refused or used up.
+// The OS layer of Linux: a range of addresses that is reserved bit by bit and made usable from its
+// beginning, so that memory grows without gaps; chunks of mmap where the range cannot grow.
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "os.h"
@@ -13,8 +12,11 @@ namespace ashlar::os {
 
 namespace {
 
-constexpr size_t mebibyte = size_t{1} << 20;
-constexpr size_t reservation_bytes = sizeof(void*) == 8 ? (mebibyte << 16) : 256 * mebibyte;
+// Addresses are reserved as far again as memory was taken, at least so much at a time: a large
+// reservation would count against a limit that the program sets itself later.
+constexpr size_t least_reservation = size_t{64} << 20;
+// Free addresses behind the first reservation are looked for, so that the next ones can follow it.
+constexpr size_t room_bytes = sizeof(void*) == 8 ? size_t{64} << 30 : size_t{256} << 20;
 
 struct Range {
   uintptr_t next;  // first address not handed out
@@ -22,7 +24,7 @@ struct Range {
 };
 
 constinit Range range{};
-constinit bool reservation_tried = false;
+constinit size_t taken_bytes = 0;
 
 constinit pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 // The thread that is inside fork(), or 0. It holds the lock for that time, and handlers of fork
@@ -36,20 +38,40 @@ bool below_limit(uintptr_t begin, size_t bytes) {
   return begin + (bytes - 1) <= (uint64_t{1} << address_bits) - 1;
 }
 
-void reserve_range() {
-  reservation_tried = true;
-  // Under a limit the range would use up what the program needs for its threads and files.
-  rlimit limit;
-  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) return;
-  void* const memory = mmap(nullptr, reservation_bytes + grow_unit_bytes, PROT_NONE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return;
-  const uintptr_t begin = (address_of(memory) + grow_unit_bytes - 1) & ~(grow_unit_bytes - 1);
-  if (!below_limit(begin, reservation_bytes)) {
-    munmap(memory, reservation_bytes + grow_unit_bytes);
-    return;
+void* map_addresses(uintptr_t place, size_t bytes, int flags) {
+  return mmap(pointer_to(place), bytes, PROT_NONE,
+              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
+}
+
+// The first reservation: at the begin of a hole in the address space.
+bool reserve_first(size_t bytes) {
+  const size_t room = bytes < room_bytes ? room_bytes : bytes + grow_unit_bytes;
+  void* const memory = map_addresses(0, room, 0);
+  if (memory == MAP_FAILED) return false;
+  const uintptr_t hole = address_of(memory);
+  const uintptr_t begin = (hole + grow_unit_bytes - 1) & ~(grow_unit_bytes - 1);
+  const uintptr_t end = begin + bytes;
+  if (begin != hole) munmap(memory, begin - hole);
+  munmap(pointer_to(end), hole + room - end);
+  range = {begin, end};
+  return true;
+}
+
+// Makes room for `bytes` in the range; false: it cannot be there.
+bool reserve(size_t bytes) {
+  if (bytes <= range.end - range.next) return true;
+  size_t wanted = taken_bytes < least_reservation ? least_reservation : taken_bytes;
+  if (wanted < bytes) wanted = (bytes + grow_unit_bytes - 1) & ~(grow_unit_bytes - 1);
+  if (range.end == 0) return reserve_first(wanted);
+  void* const memory = map_addresses(range.end, wanted, MAP_FIXED_NOREPLACE);
+  if (memory == MAP_FAILED) return false;
+  // A kernel that does not know the flag takes the address for a hint.
+  if (address_of(memory) != range.end) {
+    munmap(memory, wanted);
+    return false;
   }
-  range = {begin, begin + reservation_bytes};
+  range.end += wanted;
+  return true;
 }
 
 bool inside_fork() {
@@ -85,8 +107,7 @@ void after_fork() {
 Memory take_memory(size_t bytes) {
   int const saved_errno = errno;
   Memory memory{0, 0, 0};
-  if (!reservation_tried) reserve_range();
-  if (bytes <= range.end - range.next) {
+  if (reserve(bytes)) {
     if (mprotect(pointer_to(range.next), bytes, PROT_READ | PROT_WRITE) == 0) {
       memory = {range.next, bytes, range.next};
       range.next += bytes;
@@ -95,14 +116,11 @@ Memory take_memory(size_t bytes) {
     void* const chunk =
         mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (chunk != MAP_FAILED) {
-      const uintptr_t begin = address_of(chunk);
-      if (below_limit(begin, bytes)) {
-        memory = {begin, bytes, begin};
-      } else {
-        munmap(chunk, bytes);
-      }
+      memory = {address_of(chunk), bytes, address_of(chunk)};
     }
   }
+  if (memory.bytes != 0 && !below_limit(memory.begin, memory.bytes)) memory = {0, 0, 0};
+  taken_bytes += memory.bytes;
   errno = saved_errno;
   return memory;
 }

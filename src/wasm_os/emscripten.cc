@@ -116,6 +116,4 @@ void stop() { __builtin_trap(); }
 void set_out_of_memory() { set_errno(ENOMEM); }
 void set_invalid_argument() { set_errno(EINVAL); }
 
-// No source of randomness without an import.
-
 }  // namespace ashlar::os

@@ -282,6 +282,23 @@ HEAP_TEST(Growth, reserve_serves_without_growing) {
   EXPECT_EQ(ashlar_check(), 0) << ashlar_last_message();
 }
 
+// Catches a reserve that does not suffice for small blocks, with the eighth more that they cost.
+HEAP_TEST(Growth, reserve_suffices_for_small_blocks) {
+  for (size_t size : {size_t{16}, size_t{24}, size_t{48}, size_t{100}, size_t{1000}}) {
+    constexpr size_t sum = 4 * MiB;
+    ASSERT_EQ(ashlar_reserve(sum + sum / 8), 0);
+    size_t const grows = stats().grow_count;
+    // Each counted with a header.
+    void* const first = heap::malloc(size);
+    for (size_t left = sum; left > heap::usable_size(first) + 16;) {
+      void* const block = heap::malloc(size);
+      ASSERT_NE(block, nullptr);
+      left -= heap::usable_size(block) + sizeof(size_t);
+    }
+    EXPECT_EQ(stats().grow_count, grows) << size;
+  }
+}
+
 // Catches a reserve that takes memory although enough is free, or counts it as used.
 HEAP_TEST(Growth, reserve_takes_only_what_is_missing) {
   ASSERT_EQ(ashlar_reserve(0), 0);

@@ -375,6 +375,19 @@ HEAP_TEST(Semantics, free_keeps_errno) {
   }
 }
 
+// Catches a block of aligned_alloc that realloc to its own size moves, off its alignment.
+HEAP_TEST(Semantics, realloc_to_the_same_size_keeps_an_aligned_block) {
+  for (int round = 0; round < 400; ++round) {
+    for (size_t alignment = 32; alignment <= 4096; alignment *= 2) {
+      size_t const size = 1 + size_t(round) * 7 % 1500;
+      void* const block = heap::aligned_alloc(alignment, size);
+      ASSERT_EQ(test::address(block) % alignment, 0u);
+      ASSERT_EQ(heap::realloc(block, size), block) << alignment << " " << size;
+      if (round % 2 == 0) heap::free(block);
+    }
+  }
+}
+
 #if defined(ASHLAR_FAKE_OS)
 
 // A heap whose next blocks of any size lie on marked fresh memory, and the first address of that.

@@ -242,6 +242,21 @@ HEAP_TEST(Check, finds_a_damaged_link) {
   }
 }
 
+// Rows 95, 99. Catches statistics that walk over a header of 0 for ever, and a check that does not
+// ask for the seal at the end of a large block (on 32 bits).
+HEAP_TEST(Check, damage_behind_a_large_block) {
+  char* const first = static_cast<char*>(ashlar_malloc(100000));
+  char* const second = static_cast<char*>(ashlar_malloc(5000));
+  ASSERT_NE(second, nullptr);
+  char* const past = first + ashlar_usable_size(first);
+  EXPECT_EQ(check_after([&] { overwrite(past, 0); }), Verdict::damaged);
+  EXPECT_EQ(check_after([&] {
+              overwrite(second - sizeof(size_t), 0);
+              (void)stats();
+            }),
+            Verdict::damaged);
+}
+
 // Rows 95, 99. Catches a check that walks from block to block by sizes which it doesn't compare.
 HEAP_TEST(Check, finds_a_damaged_header) {
   std::vector<char*> blocks;
