@@ -32,19 +32,19 @@ unsigned Arena::tile_bin_of(Address b, size_t size) {
   return unsigned(min((size - before) / tile_bytes, tile_bin_count - 1));
 }
 
-void Arena::push(Address& head, Address b, size_t link) {
-  word_at(b + link) = head;
-  word_at(b + link + word_bytes) = 0;
-  if (head != 0) word_at(head + link + word_bytes) = b;
+void Arena::push(Address& head, Address b, size_t offset) {
+  word_at(b + offset) = head;
+  word_at(b + offset + word_bytes) = 0;
+  if (head != 0) word_at(head + offset + word_bytes) = b;
   head = b;
 }
 
-void Arena::remove(Address& head, Address b, size_t link) {
-  const Address next = word_at(b + link);
-  const Address previous = word_at(b + link + word_bytes);
-  if (next != 0) word_at(next + link + word_bytes) = previous;
+void Arena::remove(Address& head, Address b, size_t offset) {
+  const Address next = word_at(b + offset);
+  const Address previous = word_at(b + offset + word_bytes);
+  if (next != 0) word_at(next + offset + word_bytes) = previous;
   if (previous != 0) {
-    word_at(previous + link) = next;
+    word_at(previous + offset) = next;
   } else {
     head = next;
   }
@@ -153,16 +153,16 @@ Address Arena::find_tiles(size_t tiles) const {
 
 Address Arena::allocate(size_t need, size_t alignment, Owner owner) {
   const Address b = find(need, alignment);
-  return b == 0 ? 0 : carve(b, alignment, need, owner);
+  return b == 0 ? 0 : cut(b, alignment, need, owner);
 }
 
 Address Arena::allocate_tiles(size_t tiles) {
   const Address b = newest_ == nullptr ? 0 : find_tiles(tiles);
-  return b == 0 ? 0 : carve(b, tile_bytes, tiles * tile_bytes, Owner::allocator);
+  return b == 0 ? 0 : cut(b, tile_bytes, tiles * tile_bytes, Owner::allocator);
 }
 
 // Cuts a block in use out of the free block `b`, where it fits.
-Address Arena::carve(Address b, size_t alignment, size_t need, Owner owner) {
+Address Arena::cut(Address b, size_t alignment, size_t need, Owner owner) {
   const size_t size = block::free_size_of(b);
   const Address place = place_in(b, alignment);
   unlink(b, size);
@@ -246,7 +246,7 @@ unsigned Arena::set_growth_divisor(unsigned divisor) {
 
 // Takes at least `missing` bytes, more when the policy says so and the system lets us, and makes
 // them free.
-bool Arena::take_memory(size_t missing) {
+bool Arena::take_more(size_t missing) {
   constexpr size_t unit = os::grow_unit_bytes;
   if (missing > ~size_t(0) - unit) return false;
   const size_t least = align_up(missing, unit);
@@ -286,7 +286,7 @@ bool Arena::grow(size_t need, size_t alignment, unsigned attempt) {
     }
   }
   const bool alone = newest_ == nullptr || attempt == last_attempt;
-  return take_memory(missing_for(need, alignment, alone));
+  return take_more(missing_for(need, alignment, alone));
 }
 
 bool Arena::is_last(Address b) const {
@@ -294,7 +294,7 @@ bool Arena::is_last(Address b) const {
 }
 
 bool Arena::grow_last(Address b, size_t need) {
-  return take_memory(need - (newest_->end - b)) && resize(b, need);
+  return take_more(need - (newest_->end - b)) && resize(b, need);
 }
 
 // The last multiple of a granule that is an address: an end of 2^32 is none.

@@ -96,7 +96,7 @@ class Arena {
   static constexpr unsigned tile_bin_count = max_page_tiles + 2;  // the last: more than any page
   static constexpr unsigned looks_per_bin = 8;
 
-  // A list of free blocks threads through two words of each, `link` bytes into it.
+  // A list of free blocks threads through two words of each, at an offset of these.
   static constexpr size_t size_link = 0;
   static constexpr size_t tile_link = 2 * word_bytes;
 
@@ -106,8 +106,8 @@ class Arena {
   static unsigned bin_of(size_t size);
   static Address place_in(Address b, size_t alignment);
   static unsigned tile_bin_of(Address b, size_t size);
-  static void push(Address& head, Address b, size_t link);
-  static void remove(Address& head, Address b, size_t link);
+  static void push(Address& head, Address b, size_t offset);
+  static void remove(Address& head, Address b, size_t offset);
 
   void link(Address b, size_t size);
   void unlink(Address b, size_t size);
@@ -118,11 +118,11 @@ class Arena {
   Address find(size_t need, size_t alignment) const;
   Address find_tiles(size_t tiles) const;
 
-  Address carve(Address b, size_t alignment, size_t need, block::Owner owner);
+  Address cut(Address b, size_t alignment, size_t need, block::Owner owner);
   void settle(Address b, size_t size, size_t need, block::Owner owner);
   void add_free(Address b, size_t size);
 
-  bool take_memory(size_t missing);
+  bool take_more(size_t missing);
   size_t missing_for(size_t need, size_t alignment, bool alone) const;
   static Address last_end(Address raw_end);
   void extend(const os::Memory& memory);

@@ -129,7 +129,7 @@ void Heap::page_due(Page& page) {
 
 // Memory grows only when no empty page is held that could serve instead.
 template <class Allocate>
-Address Heap::take_memory(size_t need, size_t alignment, Allocate allocate) {
+Address Heap::allocate_or_grow(size_t need, size_t alignment, Allocate allocate) {
   unsigned attempt = 0;
   for (;;) {
     if (const Address b = allocate(); b != 0) return b;
@@ -150,7 +150,8 @@ size_t Heap::page_tiles(SizeClass c) const {
 }
 
 Address Heap::take_tiles(size_t tiles) {
-  return take_memory(tiles * tile_bytes, tile_bytes, [=] { return arena.allocate_tiles(tiles); });
+  return allocate_or_grow(tiles * tile_bytes, tile_bytes,
+                          [=] { return arena.allocate_tiles(tiles); });
 }
 
 // A page may lie in two ranges of the map. Taking a leaf may release the last page of the other
@@ -227,7 +228,7 @@ bool Heap::release_empty_pages() {
 // Blocks of the arena.
 
 Address Heap::take_from_arena(size_t need, size_t alignment, Owner owner) {
-  return take_memory(need, alignment, [=] { return arena.allocate(need, alignment, owner); });
+  return allocate_or_grow(need, alignment, [=] { return arena.allocate(need, alignment, owner); });
 }
 
 Address Heap::arena_block(size_t size, size_t alignment) {
@@ -400,7 +401,8 @@ bool Heap::reserve(size_t bytes) {
   constexpr size_t around = 2 * tile_bytes + PageMap::leaf_bytes;
   if (bytes > max_request_bytes - around) return false;
   const size_t need = block::bytes_for(bytes + around);
-  return take_memory(need, granule_bytes, [=] { return arena.last_free_bytes() >= need; }) != 0;
+  return allocate_or_grow(need, granule_bytes, [=] { return arena.last_free_bytes() >= need; }) !=
+         0;
 }
 
 size_t Heap::static_bytes() {

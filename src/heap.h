@@ -107,7 +107,7 @@ class Heap {
   static Page* demand_page(Address b);
 
   template <class Allocate>
-  Address take_memory(size_t need, size_t alignment, Allocate allocate);
+  Address allocate_or_grow(size_t need, size_t alignment, Allocate allocate);
   Address take_from_arena(size_t need, size_t alignment, block::Owner owner);
   Address arena_block(size_t size, size_t alignment);
   Address page_block(SizeClass c);

@@ -96,6 +96,10 @@ void after_fork() {
 // lock of its own must not wait for a thread that holds it and waits for us. So: the first
 // constructor; of all libraries' where the linker is told so (-z initfirst); and in programs, even
 // before those (override_libc.cc).
+//
+// g++ warns that such priorities are a C library's; clang does not know the warning.
+#pragma GCC diagnostic ignored "-Wpragmas"
+#pragma GCC diagnostic ignored "-Wunknown-warning-option"
 #pragma GCC diagnostic ignored "-Wprio-ctor-dtor"
 [[gnu::constructor(1)]] void register_fork_handlers() {
   static constinit bool registered = false;
