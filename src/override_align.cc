@@ -43,6 +43,12 @@ ASHLAR_EXTRA_NAME void* pvalloc(size_t size) {
   return memalign(page_bytes, bytes);
 }
 
+#if defined(__linux__)
+// glibc exports them.
+ASHLAR_EXTRA_NAME void* __libc_valloc(size_t size) { return valloc(size); }
+ASHLAR_EXTRA_NAME void* __libc_pvalloc(size_t size) { return pvalloc(size); }
+#endif
+
 #if defined(__EMSCRIPTEN__)
 
 extern "C" size_t malloc_usable_size(void* block);

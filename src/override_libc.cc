@@ -37,6 +37,10 @@ ASHLAR_LIBC_NAME [[ASHLAR_ALIAS(calloc)]] void* __libc_calloc(size_t count, size
 ASHLAR_LIBC_NAME [[ASHLAR_ALIAS(realloc)]] void* __libc_realloc(void* block, size_t size);
 #endif
 
+#if defined(__linux__)
+ASHLAR_LIBC_NAME [[ASHLAR_ALIAS(memalign)]] void* __libc_memalign(size_t, size_t);
+#endif
+
 #if defined(__EMSCRIPTEN__)
 
 // What Emscripten's own libraries and sanitizers call, past any malloc of the program's.

@@ -592,6 +592,15 @@ test('native: fork while others allocate', async () => {
   ranWell(await runNative(preloaded.file, { timeoutMs: 120000, env }), /^fork ok/m);
 });
 
+test('native: the names of glibc that nobody should call', async () => {
+  // Would catch: a block of glibc's that our free takes for a foreign pointer.
+  const linked = await linkNative('glibc_names.c', native());
+  ranWell(await runNative(linked.file), /^glibc names ok/m);
+  const preloaded = await linkNative('glibc_names.c', null);
+  const env = { LD_PRELOAD: archive('native', 'fast', 'libashlar.so') };
+  ranWell(await runNative(preloaded.file, { env }), /^glibc names ok/m);
+});
+
 test('native: under a limit on address space', async () => {
   // Would catch: a reserved range of addresses that the limit refuses or that uses it up.
   for (const [name, flags, text] of [

@@ -69,9 +69,9 @@ const expected = {
     override_libc: {
       strong:
         words(`malloc free calloc realloc posix_memalign aligned_alloc malloc_usable_size memalign
-        cfree __libc_malloc __libc_free __libc_calloc __libc_realloc`),
+        cfree __libc_malloc __libc_free __libc_calloc __libc_realloc __libc_memalign`),
     },
-    override_align: { weak: words('reallocarray valloc pvalloc') },
+    override_align: { weak: words('reallocarray valloc pvalloc __libc_valloc __libc_pvalloc') },
     override_new: { weak: news },
     override_info: {
       weak: words('mallinfo mallinfo2 mallopt malloc_info malloc_trim malloc_stats'),
