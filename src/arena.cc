@@ -337,34 +337,39 @@ void Arena::add_region(const os::Memory& memory) {
 
 // Questions.
 
-Arena::Census Arena::count() const {
-  Census census{};
+// Shows every block to `visit`, with the end of its region. A size that leads nowhere ends the
+// walk: ashlar_check() tells of it.
+template <class Visit>
+void Arena::visit_blocks(Visit visit) const {
   for (const Region* region = newest_; region != nullptr; region = region->older) {
-    // A size that leads nowhere ends the walk: ashlar_check() tells of it.
     for (Address b = region->first; is_sound_size(block::size_of(b), b, *region);
          b += block::size_of(b)) {
-      if (!block::is_in_use(b)) {
-        const size_t size = block::free_size_of(b);
-        census.free_bytes += size;
-        ++census.free_blocks;
-        census.largest_free_bytes = max(census.largest_free_bytes, size);
-      } else if (block::has_seal(b, region->end)) {
-        ++census.live_blocks;
-        census.live_bytes += block::usable_bytes(b);
-      }
+      visit(b, region->end);
     }
   }
+}
+
+Arena::Census Arena::count() const {
+  Census census{};
+  visit_blocks([&](Address b, Address end) {
+    if (!block::is_in_use(b)) {
+      const size_t size = block::free_size_of(b);
+      census.free_bytes += size;
+      ++census.free_blocks;
+      census.largest_free_bytes = max(census.largest_free_bytes, size);
+    } else if (block::has_seal(b, end)) {
+      ++census.live_blocks;
+      census.live_bytes += block::usable_bytes(b);
+    }
+  });
   return census;
 }
 
 void Arena::count_free(size_t* counts) const {
   for (unsigned i = 0; i < word_bits; ++i) counts[i] = 0;
-  for (const Region* region = newest_; region != nullptr; region = region->older) {
-    for (Address b = region->first; is_sound_size(block::size_of(b), b, *region);
-         b += block::size_of(b)) {
-      if (!block::is_in_use(b)) ++counts[highest_bit(block::free_size_of(b))];
-    }
-  }
+  visit_blocks([=](Address b, Address) {
+    if (!block::is_in_use(b)) ++counts[highest_bit(block::free_size_of(b))];
+  });
 }
 
 const Region* Arena::region_of(Address p) const {

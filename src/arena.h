@@ -128,6 +128,8 @@ class Arena {
   void extend(const os::Memory& memory);
   void add_region(const os::Memory& memory);
 
+  template <class Visit>
+  void visit_blocks(Visit visit) const;
   const Region* region_of(Address p) const;
   static Fault classify(Address p, const Region& region);
   bool can_be_block(Address b) const;

@@ -266,6 +266,4 @@ void stop() { abort(); }
 void set_out_of_memory() { errno = ENOMEM; }
 void set_invalid_argument() { errno = EINVAL; }
 
-uintptr_t random_seed() { return 0x5EEDu; }
-
 }  // namespace ashlar::os
