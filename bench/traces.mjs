@@ -1,4 +1,4 @@
-// ./dev bench [--smoke] [TRACE...]: replays recorded allocation traces as WASI modules in this Node,
+// ./dev bench traces [--smoke] [TRACE...]: replays recorded allocation traces as WASI modules in this Node,
 // with Ashlar's profiles and with the toolchain's malloc. Two figures for each: linear memory grown
 // over the bytes live at the peak, and the time of the whole replay as a ratio to the toolchain's
 // malloc, best of interleaved runs. The replay itself is a part of every time, so the ratios are
