@@ -6,28 +6,18 @@ namespace {
 constexpr size_t line_capacity = 64;
 constinit char line[line_capacity];
 
-constexpr const char* words_of(Fault fault) {
-  switch (fault) {
-    case Fault::double_free: return "double free of ";
-    case Fault::interior_pointer: return "interior pointer ";
-    case Fault::foreign_pointer: return "foreign pointer ";
-    case Fault::never_allocated: return "never allocated ";
-    case Fault::corrupted_header: return "corrupted header at ";
-    case Fault::none: break;
-  }
-  return "";
-}
-
-constexpr size_t longest_words() {
-  size_t longest = 0;
-  for (unsigned i = 0; i <= unsigned(Fault::corrupted_header); ++i) {
-    size_t length = 0;
-    while (words_of(Fault(i))[length] != 0) ++length;
-    longest = max(longest, length);
-  }
-  return longest;
-}
-static_assert(8 + longest_words() + 2 + 2 * word_bytes + 2 <= line_capacity);
+// By the number of the fault. No pointers: data without any can be placed at every address.
+constexpr char words[][21] = {
+    "",
+    "double free of ",
+    "interior pointer ",
+    "foreign pointer ",
+    "never allocated ",
+    "corrupted header at ",
+};
+static_assert(sizeof words / sizeof words[0] == unsigned(Fault::corrupted_header) + 1);
+// The prefix, the words, "0x" and the digits, a newline and the end.
+static_assert(8 + sizeof words[0] + 2 + 2 * word_bytes + 2 <= line_capacity);
 
 size_t append_hex(size_t length, size_t value) {
   unsigned shift = word_bits;
@@ -47,7 +37,7 @@ size_t write_line(Fault fault, Address address) {
     line[length++] = char('0' + unsigned(fault));
     line[length++] = ' ';
   } else {
-    for (const char* words = words_of(fault); *words != 0; ++words) line[length++] = *words;
+    for (const char* c = words[unsigned(fault)]; *c != 0; ++c) line[length++] = *c;
   }
   line[length++] = '0';
   line[length++] = 'x';
