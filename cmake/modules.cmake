@@ -45,3 +45,16 @@ ashlar_finish(ashlar_imported_linked imported ashlar-imported.wasm)
 
 set_target_properties(ashlar_linked ashlar_imported_linked PROPERTIES SUFFIX .wasm)
 add_custom_target(ashlar_modules ALL DEPENDS ashlar.wasm ashlar-imported.wasm)
+
+# The self-test over the shipped objects (js/selftest.js runs it). "memory ends" runs to its maximum.
+enable_language(C)
+set(selftest_sources selftest.c calls.c memory.c facts.c misuse.c)
+list(TRANSFORM selftest_sources PREPEND tests/selftest/)
+add_executable(ashlar_selftest ${selftest_sources})
+set_target_properties(ashlar_selftest PROPERTIES OUTPUT_NAME selftest SUFFIX .wasm
+  C_STANDARD 11 C_EXTENSIONS OFF LINKER_LANGUAGE C)
+target_include_directories(ashlar_selftest PRIVATE include)
+target_compile_options(ashlar_selftest PRIVATE -mbulk-memory -ffreestanding -fno-builtin -O2)
+target_link_libraries(ashlar_selftest PRIVATE ashlar_core)
+target_link_options(ashlar_selftest PRIVATE --no-wasm-opt -nostdlib
+  -Wl,--no-entry,--export-dynamic,--max-memory=268435456,--strip-debug)
