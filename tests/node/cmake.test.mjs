@@ -3,8 +3,9 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
-import { buildPath, findEmscripten, findWasi, root, run, runEmscripten, runNative, runWasi }
+import { buildPath, findEmscripten, root, run, runEmscripten, runNative, runWasi }
   from '../../demo/toolchain.mjs';
+import { makeWasiSdk } from './support.mjs';
 
 const folder = buildPath('tests-cmake');
 const environment = { ...process.env, CMAKE_GENERATOR: 'Ninja' };
@@ -40,44 +41,6 @@ async function serves(runner, file, expected) {
 const everything = 'malloc 1000, ashlar_malloc 10\n';
 const ownNames = 'malloc 0, ashlar_malloc 10\n';
 
-// A tree shaped like wasi-sdk. Its toolchain file is a tree's own, so one of the same shape is made.
-function makeWasiSdk() {
-  const sdk = path.join(folder, 'wasi-sdk');
-  fs.rmSync(sdk, { recursive: true, force: true });
-  fs.mkdirSync(path.join(sdk, 'bin'), { recursive: true });
-  fs.mkdirSync(path.join(sdk, 'share/cmake/Platform'), { recursive: true });
-  const { cc, cxx } = findWasi();
-  for (const [name, compiler] of [['clang', cc], ['clang++', cxx]]) {
-    // The real one's clang knows its sysroot.
-    const script = `#!/bin/sh\nexec ${compiler} --sysroot=${sdk}/share/wasi-sysroot "$@"\n`;
-    fs.writeFileSync(path.join(sdk, 'bin', name), script, { mode: 0o755 });
-  }
-  for (const tool of ['ar', 'ranlib', 'nm']) {
-    const script = `#!/bin/sh\nexec llvm-${tool}-22 "$@"\n`;
-    fs.writeFileSync(path.join(sdk, 'bin', `llvm-${tool}`), script, { mode: 0o755 });
-  }
-  fs.symlinkSync(buildPath('toolchain/wasi-sysroot'), path.join(sdk, 'share/wasi-sysroot'));
-  fs.writeFileSync(path.join(sdk, 'share/cmake/Platform/WASI.cmake'), 'set(WASI 1)\n');
-  fs.writeFileSync(path.join(sdk, 'share/cmake/wasi-sdk.cmake'), `
-list(APPEND CMAKE_MODULE_PATH \${CMAKE_CURRENT_LIST_DIR})
-set(CMAKE_SYSTEM_NAME WASI)
-set(CMAKE_SYSTEM_VERSION 1)
-set(CMAKE_SYSTEM_PROCESSOR wasm32)
-get_filename_component(sdk \${CMAKE_CURRENT_LIST_DIR}/../.. ABSOLUTE)
-set(CMAKE_C_COMPILER \${sdk}/bin/clang)
-set(CMAKE_CXX_COMPILER \${sdk}/bin/clang++)
-set(CMAKE_AR \${sdk}/bin/llvm-ar)
-set(CMAKE_RANLIB \${sdk}/bin/llvm-ranlib)
-set(CMAKE_C_COMPILER_TARGET wasm32-wasip1)
-set(CMAKE_CXX_COMPILER_TARGET wasm32-wasip1)
-set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
-set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
-set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
-set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
-`);
-  return sdk;
-}
-
 // Catches an install that misses a file or a dependency, and an ashlar::ashlar that isn't malloc.
 test('plain cmake, native: installed, found, linked in three ways', async () => {
   const consumer = await installAndConsume('native', ['cmake']);
@@ -98,7 +61,7 @@ test('emcmake cmake', async () => {
 
 // Catches a build that works only with this tree's toolchain file.
 test("wasi-sdk's own toolchain file, and the preset under WASI_SDK_PATH", async () => {
-  const sdk = process.env.WASI_SDK_PATH ?? makeWasiSdk();
+  const sdk = process.env.WASI_SDK_PATH ?? makeWasiSdk(folder);
   const file = path.join(sdk, 'share/cmake/wasi-sdk.cmake');
   const consumer = await installAndConsume('wasi', ['cmake', `-DCMAKE_TOOLCHAIN_FILE=${file}`]);
   const program = (name) =>

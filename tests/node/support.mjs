@@ -180,6 +180,47 @@ export async function buildAll(jobs) {
   return results;
 }
 
+// ---- toolchains of a user's
+
+// A tree shaped like wasi-sdk. Its toolchain file is a tree's own, so one of the same shape is made.
+export function makeWasiSdk(folder) {
+  const sdk = path.join(folder, 'wasi-sdk');
+  fs.rmSync(sdk, { recursive: true, force: true });
+  fs.mkdirSync(path.join(sdk, 'bin'), { recursive: true });
+  fs.mkdirSync(path.join(sdk, 'share/cmake/Platform'), { recursive: true });
+  const { cc, cxx } = findWasi();
+  for (const [name, compiler] of [['clang', cc], ['clang++', cxx]]) {
+    // The real one's clang knows its target and its sysroot.
+    const known = `--target=wasm32-wasip1 --sysroot=${sdk}/share/wasi-sysroot`;
+    const script = `#!/bin/sh\nexec ${compiler} ${known} "$@"\n`;
+    fs.writeFileSync(path.join(sdk, 'bin', name), script, { mode: 0o755 });
+  }
+  for (const tool of ['ar', 'ranlib', 'nm']) {
+    const script = `#!/bin/sh\nexec llvm-${tool}-22 "$@"\n`;
+    fs.writeFileSync(path.join(sdk, 'bin', `llvm-${tool}`), script, { mode: 0o755 });
+  }
+  fs.symlinkSync(buildPath('toolchain/wasi-sysroot'), path.join(sdk, 'share/wasi-sysroot'));
+  fs.writeFileSync(path.join(sdk, 'share/cmake/Platform/WASI.cmake'), 'set(WASI 1)\n');
+  fs.writeFileSync(path.join(sdk, 'share/cmake/wasi-sdk.cmake'), `
+list(APPEND CMAKE_MODULE_PATH \${CMAKE_CURRENT_LIST_DIR})
+set(CMAKE_SYSTEM_NAME WASI)
+set(CMAKE_SYSTEM_VERSION 1)
+set(CMAKE_SYSTEM_PROCESSOR wasm32)
+get_filename_component(sdk \${CMAKE_CURRENT_LIST_DIR}/../.. ABSOLUTE)
+set(CMAKE_C_COMPILER \${sdk}/bin/clang)
+set(CMAKE_CXX_COMPILER \${sdk}/bin/clang++)
+set(CMAKE_AR \${sdk}/bin/llvm-ar)
+set(CMAKE_RANLIB \${sdk}/bin/llvm-ranlib)
+set(CMAKE_C_COMPILER_TARGET wasm32-wasip1)
+set(CMAKE_CXX_COMPILER_TARGET wasm32-wasip1)
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+`);
+  return sdk;
+}
+
 // ---- running
 
 const modules = new Map();
