@@ -3,18 +3,18 @@
 //
 // It owns the regions (runs of memory, each ended by a header of size 0) and the free blocks. Those
 // stand in bins by size (two-level segregated fit: M. Masmano et al., TLSF, ECRTS 2004; best of the
-// first few in a bin, as in dlmalloc's trees) and, when they hold whole aligned tiles, also in bins
-// by how many, so that a page finds the hole that fits it exactly.
+// first few in a bin, as in dlmalloc's trees).
 //
 // Invariants: the blocks of a region fill [first, end) without a gap; no two neighbours are free;
-// a free block is in the bin of its size and of its tiles, but for the *rest*: the free block at
-// the end of the newest region. It is in none, is taken last, and gets longer when memory grows.
+// a free block is in the bin of its size, but for the *rest*: what is free at the end of the newest
+// region. It is in none, is taken last, and gets longer when memory grows. A bin that holds a block
+// is marked; a mark may outlive the last block, until a search comes by.
 //
-//   Region    first                                                 used_to          end
-//   |        |#| block  |#| block  |#| block                 |#| rest: never in use |#|
-//             # header; the last one has size 0
+//   first                                          rest           used_to            end
+//   |#| block  |#| block  |#| block               |#| was in use | never in use     |#|
+//    # header; the last one has size 0
 //
-// Behind used_to and zero_from the rest is zero, but for its size in its last word.
+// Behind used_to and zero_from memory is zero.
 #pragma once
 
 #include "block.h"
@@ -23,10 +23,10 @@
 
 namespace ashlar {
 
-// Stands at the begin of its memory. `raw_end` is the end that the OS layer named, `end` the last
-// multiple of a granule before it.
+// `raw_end` is the end that the OS layer named, `end` the last multiple of a granule before it.
+// Stands at the begin of its memory; the newest one's record is the arena's.
 struct Region {
-  Region* older;
+  const Region* older;
   Address first;
   Address end;
   Address raw_end;
@@ -37,10 +37,6 @@ class Arena {
   // A block of at least `need` bytes, its header included (block::bytes_for), at a multiple of
   // `alignment`, a power of two. 0: no free block fits; see grow().
   Address allocate(size_t need, size_t alignment, block::Owner owner);
-
-  // A block for a page of `tiles` tiles: its payload at a multiple of tile_bytes, the next block's
-  // header in the last word of the last tile. 0: none; see grow().
-  Address allocate_tiles(size_t tiles);
 
   void free(Address b);
 
@@ -57,18 +53,20 @@ class Arena {
   bool is_last(Address b) const;
   bool grow_last(Address b, size_t need);
 
-  // What is wrong with `p`, which is in no page, as a live block of the program's; Fault::none if
-  // it is one. Reads no memory but ours.
+  // Whether a live block of the program's begins at `p`, which is in no page; and if none does,
+  // what is there. Read no memory but ours.
+  bool is_live(Address p) const;
   Fault fault_at(Address p) const;
 
-  // How many bytes from the start of the block allocated last may be anything but zero. Its last
-  // word may be, too.
-  size_t dirty_bytes(Address b) const { return dirty_end_ - b; }
+  // How many bytes from the start of the block allocated last may be anything but zero, if it has
+  // so many.
+  size_t dirty_bytes(Address b) const;
 
   size_t committed_bytes() const { return committed_bytes_; }
   size_t grow_count() const { return grow_count_; }
-  size_t never_used_bytes() const { return newest_ == nullptr ? 0 : newest_->end - used_to_; }
-  size_t last_free_bytes() const;
+  size_t never_used_bytes() const { return newest_.end - used_to_; }
+  // Of the rest.
+  size_t last_free_bytes() const { return newest_.end - rest_; }
 
   // What a walk over all blocks finds.
   struct Census {
@@ -89,71 +87,66 @@ class Arena {
   Address find_fault() const;
 
  private:
-  static constexpr unsigned sub_bits = 3;
-  static constexpr unsigned sub_count = 1 << sub_bits;
-  static constexpr unsigned row_count = word_bits - lowest_bit(granule_bytes) - sub_bits + 1;
-  static constexpr unsigned bin_count = row_count * sub_count;
-  static constexpr unsigned tile_bin_count = max_page_tiles + 2;  // the last: more than any page
+  static constexpr unsigned mark_words = eighths(~size_t(0) / granule_bytes) / word_bits + 1;
+  static constexpr unsigned bin_count = mark_words * word_bits;
+  // Blocks of a bin that a search looks at before it takes the rest; where a page shall lie more of
+  // them, since only some have its alignment.
   static constexpr unsigned looks_per_bin = 8;
+  static constexpr unsigned looks_for_page = 64;
 
-  // A list of free blocks threads through two words of each, at an offset of these.
-  static constexpr size_t size_link = 0;
-  static constexpr size_t tile_link = 2 * word_bytes;
-
-  // What a region costs at most before its first block and behind its last.
-  static constexpr size_t region_overhead = sizeof(Region) + 4 * granule_bytes;
+  // Of a region before its first block: the record, a header. And at most before and behind all.
+  static constexpr size_t record_bytes = align_up(sizeof(Region) + word_bytes, granule_bytes);
+  static constexpr size_t region_overhead = record_bytes + 3 * granule_bytes;
 
   static unsigned bin_of(size_t size);
   static Address place_in(Address b, size_t alignment);
-  static unsigned tile_bin_of(Address b, size_t size);
-  static void push(Address& head, Address b, size_t offset);
-  static void remove(Address& head, Address b, size_t offset);
 
   void link(Address b, size_t size);
-  void unlink(Address b, size_t size);
-  unsigned next_filled_bin(unsigned bin) const;
+  static void unlink(Address b);
+  unsigned next_marked_bin(unsigned bin) const;
+  void unmark(unsigned bin);
   static bool fits(Address b, size_t size, size_t need, size_t alignment);
-  Address best_in_bin(unsigned bin, size_t need, size_t alignment, unsigned looks) const;
-  Address best_in_bins(size_t need, size_t alignment, unsigned looks) const;
-  Address find(size_t need, size_t alignment) const;
-  Address find_tiles(size_t tiles) const;
+  static Address best_in_bin(Address first, size_t need, size_t alignment, unsigned looks);
+  Address best_in_bins(size_t need, size_t alignment, unsigned looks);
+  Address find(size_t need, size_t alignment);
 
-  Address cut(Address b, size_t alignment, size_t need, block::Owner owner);
   void settle(Address b, size_t size, size_t need, block::Owner owner);
+  void set_rest(Address b, Address region_end);
   void add_free(Address b, size_t size);
 
   bool take_more(size_t missing);
   size_t missing_for(size_t need, size_t alignment, bool alone) const;
   static Address last_end(Address raw_end);
-  void extend(const os::Memory& memory);
-  void add_region(const os::Memory& memory);
+  void take_in(const os::Memory& memory);
+  void retire_newest();
+  const Region* newest_region() const { return newest_.end == 0 ? nullptr : &newest_; }
 
   template <class Visit>
   void visit_blocks(Visit visit) const;
-  const Region* region_of(Address p) const;
-  static Fault classify(Address p, const Region& region);
+  fast_path const Region* region_of(Address p) const {
+    const bool in_newest = wrapping_subtract(p, newest_.first) < newest_.end - newest_.first;
+    return in_newest ? &newest_ : older_region_of(p);
+  }
+  slow_path const Region* older_region_of(Address p) const;
   bool can_be_block(Address b) const;
   static bool is_sound_size(size_t size, Address b, const Region& region);
-  static Address find_fault_in(const Region& region, size_t& free_seen);
+  Address find_fault_in(const Region& region, size_t& free_seen) const;
   Address find_fault_in_bins(size_t free_bytes) const;
-  Address find_fault_in_tile_bins(size_t free_bytes) const;
 
-  Region* newest_;
-  Address used_to_;
+  Region newest_;
+  Address rest_;         // where it begins, or the newest region's end
+  Address used_to_;      // the highest end in the newest region that a block ever had
+  Address used_before_;  // used_to_ before the last block was allocated
   Address zero_from_;
-  Address dirty_end_;
   size_t committed_bytes_;
   size_t grow_count_;
   // default_growth_divisor - the divisor, so that zero is the default.
   unsigned divisor_change_;
   bool asked_for_initial_memory_;
 
-  // Which rows have a filled bin, which bins of a row are filled, which tile bins are.
-  Word rows_;
-  uint8_t subs_[row_count];
-  uint32_t tile_bins_filled_;
-  Address bins_[bin_count];
-  Address tile_bins_[tile_bin_count];
+  Word marks_[mark_words];   // a bit for each bin
+  unsigned marked_words_;    // a bit for each of these that isn't 0
+  Address bins_[bin_count];  // the first free block of each
 };
 
 extern constinit Arena arena;

@@ -77,6 +77,12 @@ fast_path constexpr unsigned highest_bit(size_t n) {
   return unsigned(word_bytes == 8 ? 63 - __builtin_clzll(n) : 31 - __builtin_clz(unsigned(n)));
 }
 
+// Numbers up to 16 one by one, then eight steps for each doubling: the index of the step.
+fast_path constexpr unsigned eighths(size_t n) {
+  const unsigned doublings = highest_bit(n | 8) - 3;
+  return doublings * 8 + unsigned(n >> doublings);
+}
+
 fast_path constexpr size_t rotate_right(size_t n, unsigned bits) {
   return (n >> (bits & (word_bits - 1))) | (n << ((word_bits - bits) & (word_bits - 1)));
 }

@@ -1,11 +1,29 @@
-// Validation of every structure, for ashlar_check(). Reads only; never stops the program.
+// What is wrong: with a pointer, and, for ashlar_check(), with any structure. Reads only; never
+// stops the program.
 #include "heap.h"
 
 namespace ashlar {
 
+// The program is about to stop: walks the region to the block that holds `p`.
+Fault Arena::fault_at(Address p) const {
+  const Region* const found = region_of(p);
+  if (found == nullptr) return Fault::foreign_pointer;
+  const Region& region = *found;
+  Address b = region.first;
+  for (;;) {
+    const size_t size = block::size_of(b);
+    if (!is_sound_size(size, b, region)) return Fault::corrupted_header;
+    if (p - b < size) break;
+    b += size;
+  }
+  if (!block::is_in_use(b)) return Fault::double_free;
+  if (!block::should_be_sealed(b)) return Fault::foreign_pointer;
+  return p == b ? Fault::corrupted_header : Fault::interior_pointer;
+}
+
 // Every block of a region: sizes that lead from one to the next, flags and footers that agree with
 // the neighbours'.
-Address Arena::find_fault_in(const Region& region, size_t& free_seen) {
+Address Arena::find_fault_in(const Region& region, size_t& free_seen) const {
   bool previous_free = false;
   Address b = region.first;
   while (b != region.end) {
@@ -15,6 +33,7 @@ Address Arena::find_fault_in(const Region& region, size_t& free_seen) {
     const bool is_free = !block::is_in_use(b);
     if (is_free) {
       if (previous_free || block::header(b) != (size | block::previous_in_use)) return b;
+      if (b == rest_) break;
       if (block::previous_free_size(b + size) != size) return b;
       free_seen += size;
     } else if (block::should_be_sealed(b) && !block::has_seal(b, region.end)) {
@@ -23,6 +42,7 @@ Address Arena::find_fault_in(const Region& region, size_t& free_seen) {
     previous_free = is_free;
     b += size;
   }
+  if (b == rest_ && b != region.end) return b + block::size_of(b) == region.end ? 0 : b;
   const bool ends = block::size_of(b) == 0 && block::is_in_use(b) &&
                     block::is_previous_in_use(b) != previous_free;
   return ends ? 0 : b;
@@ -37,13 +57,13 @@ bool Arena::can_be_block(Address b) const {
 Address Arena::find_fault_in_bins(size_t free_bytes) const {
   size_t listed = 0;
   for (unsigned bin = 0; bin < bin_count; ++bin) {
-    const bool marked = ((unsigned(subs_[bin / sub_count]) >> (bin % sub_count)) & 1) != 0;
-    if (marked != (bins_[bin] != 0)) return address_of(&bins_[bin]);
-    Address previous = 0;
-    for (Address b = bins_[bin]; b != 0; b = word_at(b + size_link)) {
+    const bool marked = ((marks_[bin / word_bits] >> (bin % word_bits)) & 1) != 0;
+    if (!marked && bins_[bin] != 0) return address_of(&bins_[bin]);
+    Address previous = address_of(&bins_[bin]);
+    for (Address b = bins_[bin]; b != 0; b = word_at(b)) {
       if (!can_be_block(b) || block::is_in_use(b)) return b;
       if (bin_of(block::free_size_of(b)) != bin) return b;
-      if (word_at(b + size_link + word_bytes) != previous) return b;
+      if (word_at(b + word_bytes) != previous) return b;
       listed += block::free_size_of(b);
       if (listed > free_bytes) return b;
       previous = b;
@@ -52,34 +72,12 @@ Address Arena::find_fault_in_bins(size_t free_bytes) const {
   return listed == free_bytes ? 0 : address_of(this);
 }
 
-Address Arena::find_fault_in_tile_bins(size_t free_bytes) const {
-  size_t listed = 0;
-  for (unsigned bin = 1; bin < tile_bin_count; ++bin) {
-    if (((tile_bins_filled_ >> bin) & 1) != (tile_bins_[bin] != 0)) {
-      return address_of(&tile_bins_[bin]);
-    }
-    Address previous = 0;
-    for (Address b = tile_bins_[bin]; b != 0; b = word_at(b + tile_link)) {
-      if (!can_be_block(b) || block::is_in_use(b)) return b;
-      const size_t size = block::free_size_of(b);
-      if (tile_bin_of(b, size) != bin) return b;
-      if (word_at(b + tile_link + word_bytes) != previous) return b;
-      listed += size;
-      if (listed > free_bytes) return b;
-      previous = b;
-    }
-  }
-  return 0;
-}
-
 Address Arena::find_fault() const {
   size_t free_bytes = 0;
-  for (const Region* region = newest_; region != nullptr; region = region->older) {
+  for (const Region* region = newest_region(); region != nullptr; region = region->older) {
     if (const Address b = find_fault_in(*region, free_bytes); b != 0) return b;
   }
-  free_bytes -= last_free_bytes();
-  if (const Address b = find_fault_in_bins(free_bytes); b != 0) return b;
-  return find_fault_in_tile_bins(free_bytes);
+  return find_fault_in_bins(free_bytes);
 }
 
 // Every page of a ring: the links, the page itself, and what the map says of its tiles.

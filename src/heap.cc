@@ -18,21 +18,23 @@ keep_in_binary constexpr char fingerprint[] =
 void* Heap::allocate_slow(size_t size) {
   Address b = 0;
   if constexpr (profile.has_pages) {
-    if (size <= small_max_bytes) b = page_block(class_of(size));
+    if (size <= small_max_bytes) b = small_block(class_of(size));
   }
   if (b == 0) b = arena_block(size, granule_bytes);
   return pointer_to(b);
 }
 
 // A block from a page, or 0: the class is cold or there is no memory for a page.
+Address Heap::small_block(SizeClass c) {
+  return classes_[c.index].pages == 0 && stays_cold(c) ? 0 : page_block(c);
+}
+
 Address Heap::page_block(SizeClass c) {
-  Class& k = classes_[c.index];
+  const Class& k = classes_[c.index];
   for (;;) {
     Page* page = k.ring;
     if (page == nullptr) {
-      bool gift = false;
-      if (k.pages == 0 && stays_cold(c, gift)) return 0;
-      page = new_page(c, gift);
+      page = new_page(c);
       if (page == nullptr) return 0;
     }
     if (page->free == 0 && !page->carve_more()) {
@@ -45,19 +47,19 @@ Address Heap::page_block(SizeClass c) {
   }
 }
 
-bool Heap::stays_cold(SizeClass c, bool& gift) {
-  // Charges are by the size of the arena block, which may serve several classes.
+bool Heap::is_worth_page(SizeClass c) const {
+  return cold_bytes_[c.index] + cold_bytes_[c.index + 1] >= class_table.tiles[c.index] * tile_bytes;
+}
+
+bool Heap::stays_cold(SizeClass c) {
+  if (is_worth_page(c)) return false;
   Class& k = classes_[c.index];
-  const size_t page_bytes = class_table.tiles[c.index] * tile_bytes;
-  const size_t usable = block::bytes_for(block_bytes_of(c)) - word_bytes;
-  const Class& charged = classes_[class_of(min(usable, small_max_bytes)).index];
-  if (charged.cold_bytes + block_bytes_of(c) >= page_bytes) return false;
   if (k.trips < trips_for_page) {
     ++k.trips;
     return true;
   }
-  gift = gift_bytes_ + page_bytes <= arena.committed_bytes() / gift_share;
-  return !gift;
+  const size_t gifts = gift_bytes_ + class_table.tiles[c.index] * tile_bytes;
+  return gifts > arena.committed_bytes() / gift_share + gift_floor_bytes;
 }
 
 // Rings.
@@ -127,16 +129,24 @@ void Heap::page_due(Page& page) {
 
 // Memory.
 
-// Memory grows only when no empty page is held that could serve instead.
-template <class Allocate>
-Address Heap::allocate_or_grow(size_t need, size_t alignment, Allocate allocate) {
+// Called until there is room or it says that there cannot be. Memory grows only when no empty page
+// is held that could serve instead.
+bool Heap::make_room(size_t need, size_t alignment, unsigned& attempt) {
+  if (release_empty_pages()) return true;
+  return attempt <= Arena::last_attempt && arena.grow(need, alignment, attempt++);
+}
+
+Address Heap::take_with_room(size_t need, size_t alignment, Owner owner) {
   unsigned attempt = 0;
-  for (;;) {
-    if (const Address b = allocate(); b != 0) return b;
-    if (release_empty_pages()) continue;
-    if (attempt > Arena::last_attempt || !arena.grow(need, alignment, attempt)) return 0;
-    ++attempt;
+  while (make_room(need, alignment, attempt)) {
+    if (const Address b = arena.allocate(need, alignment, owner); b != 0) return b;
   }
+  return 0;
+}
+
+Address Heap::take_from_arena(size_t need, size_t alignment, Owner owner) {
+  const Address b = arena.allocate(need, alignment, owner);
+  return b != 0 ? b : take_with_room(need, alignment, owner);
 }
 
 // Pages.
@@ -147,11 +157,6 @@ size_t Heap::page_tiles(SizeClass c) const {
   const uint32_t pages = classes_[c.index].pages;
   const size_t times = pages < 4 ? 1 : pages < 16 ? 2 : 4;
   return shortest * min(times, max_page_tiles / shortest);
-}
-
-Address Heap::take_tiles(size_t tiles) {
-  return allocate_or_grow(tiles * tile_bytes, tile_bytes,
-                          [=] { return arena.allocate_tiles(tiles); });
 }
 
 // A page may lie in two ranges of the map. Taking a leaf may release the last page of the other
@@ -168,18 +173,19 @@ bool Heap::provide_leaves(Address start, size_t tiles) {
   }
 }
 
-Page* Heap::new_page(SizeClass c, bool gift) {
-  const Address descriptor =
-      take_from_arena(block::bytes_for(sizeof(Page)), granule_bytes, Owner::allocator);
+Page* Heap::new_page(SizeClass c) {
+  const bool gift = classes_[c.index].pages == 0 && !is_worth_page(c);
+  const size_t need = block::bytes_for(PageMap::page_mark + sizeof(Page));
+  const Address descriptor = take_from_arena(need, granule_bytes, Owner::allocator);
   if (descriptor == 0) return nullptr;
   size_t tiles = page_tiles(c);
-  Address start = take_tiles(tiles);
+  const Address start = take_from_arena(tiles * tile_bytes, tile_bytes, Owner::allocator);
   if (start == 0 || !provide_leaves(start, tiles)) {
     if (start != 0) free_tiles(start, tiles);
     arena.free(descriptor);
     return nullptr;
   }
-  Page& page = at<Page>(descriptor);
+  Page& page = at<Page>(descriptor + PageMap::page_mark);
   page.set_up(start, tiles, c);
   page.gift = gift;
   page_map.set_page(start, tiles, &page);
@@ -198,7 +204,7 @@ void Heap::give_page_back(Page& page) {
   if (--k.pages == 0) k.trips = 0;
   if (page.gift) gift_bytes_ -= tiles * tile_bytes;
   page_map.set_page(start, tiles, nullptr);
-  arena.free(address_of(&page));
+  arena.free(address_of(&page) - PageMap::page_mark);
   free_tiles(start, tiles);
 }
 
@@ -227,45 +233,29 @@ bool Heap::release_empty_pages() {
 
 // Blocks of the arena.
 
-Address Heap::take_from_arena(size_t need, size_t alignment, Owner owner) {
-  return allocate_or_grow(need, alignment, [=] { return arena.allocate(need, alignment, owner); });
-}
-
 Address Heap::arena_block(size_t size, size_t alignment) {
   const bool sane = size <= max_request_bytes && alignment <= max_request_bytes - size;
   const Address b = sane ? take_from_arena(block::bytes_for(size), alignment, Owner::program) : 0;
   if (b == 0) {
     os::set_out_of_memory();
   } else {
-    charge(b);
+    charge(block::size_of(b));
   }
   return b;
 }
 
-// A block that a page could hold is charged to its class until it is gone.
-void Heap::charge(Address b) {
-  const size_t usable = block::usable_bytes(b);
-  uint32_t* const cold_bytes = cold_bytes_for(usable);
-  if (cold_bytes != nullptr) *cold_bytes += uint32_t(usable);
+// A block that a page could hold is charged until it is gone.
+void Heap::charge(size_t size) {
+  if (uint32_t* const account = account_for(size)) *account += uint32_t(size);
 }
 
-void Heap::discharge(Address b) {
-  const size_t usable = block::usable_bytes(b);
-  uint32_t* const cold_bytes = cold_bytes_for(usable);
-  if (cold_bytes != nullptr) *cold_bytes -= uint32_t(usable);
+void Heap::discharge(size_t size) {
+  if (uint32_t* const account = account_for(size)) *account -= uint32_t(size);
 }
 
-// Where arena blocks of this size are charged. One account serves the classes whose blocks the
-// arena makes equally large.
-uint32_t* Heap::cold_bytes_for(size_t usable) {
-  if (!profile.has_pages || usable > small_max_bytes + granule_bytes) return nullptr;
-  return &classes_[class_of(min(usable, small_max_bytes)).index].cold_bytes;
-}
-
-void Heap::free_in_arena(Address b) {
-  discharge(b);
-  ++frees_;
-  arena.free(b);
+uint32_t* Heap::account_for(size_t size) {
+  if (!profile.has_pages || size > small_max_bytes + granule_bytes) return nullptr;
+  return &cold_bytes_[class_of_granules(size / granule_bytes).index];
 }
 
 // Giving back what the fast path does not take.
@@ -273,7 +263,9 @@ void Heap::free_in_arena(Address b) {
 void Heap::release_slow(Address b) {
   if (b == 0) return;
   if constexpr (profile.catches_misuse) demand_live_in_arena(b);
-  free_in_arena(b);
+  discharge(block::size_of(b));
+  ++frees_;
+  arena.free(b);
 }
 
 // The tests of the fast path failed: the exact answer.
@@ -291,8 +283,7 @@ void Heap::stop_unless_live(const Page& page, Address b) {
 }
 
 void Heap::demand_live_in_arena(Address b) {
-  const Fault fault = arena.fault_at(b);
-  if (fault != Fault::none) stop_on_fault(fault, b);
+  if (!arena.is_live(b)) stop_on_fault(arena.fault_at(b), b);
 }
 
 // The page of a live block, or null when it is the arena's. Stops on misuse.
@@ -326,15 +317,13 @@ void* Heap::allocate_zeroed(size_t size) {
     clear_bytes(b, size);
     return block;
   }
-  // Fresh memory is zero, but for its size in the last word.
   clear_bytes(b, min(size, arena.dirty_bytes(b)));
-  word_at(b + block::usable_bytes(b) - word_bytes) = 0;
   return block;
 }
 
 void* Heap::allocate_aligned(size_t alignment, size_t size) {
   if constexpr (profile.has_pages) {
-    if (alignment <= granule_bytes) return allocate(size);
+    if (alignment <= granule_bytes) return allocate_slow(size);
     // Blocks of a page stand at multiples of their size from an aligned start.
     if (alignment <= small_max_bytes && size <= small_max_bytes) {
       const size_t rounded = align_up(max(size, 1), alignment);
@@ -343,7 +332,7 @@ void* Heap::allocate_aligned(size_t alignment, size_t size) {
       const bool fits =
           rounded <= small_max_bytes && block_bytes_of(c) < 2 * max(size, granule_bytes);
       if (fits && block_bytes_of(c) % alignment == 0) {
-        if (const Address b = page_block(c); b != 0) return pointer_to(b);
+        if (const Address b = small_block(c); b != 0) return pointer_to(b);
       }
     }
   }
@@ -352,28 +341,34 @@ void* Heap::allocate_aligned(size_t alignment, size_t size) {
 
 bool Heap::resize_in_arena(Address b, size_t size, bool may_grow) {
   const size_t need = block::bytes_for(size);
-  discharge(b);
-  bool done = arena.resize(b, need);
-  if (!done && may_grow && arena.is_last(b)) {
-    done = (release_empty_pages() && arena.resize(b, need)) || arena.grow_last(b, need);
-  }
-  charge(b);
-  return done;
+  const size_t before = block::size_of(b);
+  if (!arena.resize(b, need) && !(may_grow && grow_in_arena(b, need))) return false;
+  discharge(before);
+  charge(block::size_of(b));
+  return true;
+}
+
+bool Heap::grow_in_arena(Address b, size_t need) {
+  if (!arena.is_last(b)) return false;
+  return (release_empty_pages() && arena.resize(b, need)) || arena.grow_last(b, need);
 }
 
 void* Heap::reallocate(void* block, size_t size) {
-  if (block == nullptr) return allocate(size);
   const Address b = address_of(block);
-  const Page* page = demand_page(b);
-  if (size > max_request_bytes) {
-    os::set_out_of_memory();
-    return nullptr;
+  size_t usable = 0;
+  if (block != nullptr) {
+    const Page* const page = demand_page(b);
+    if (size > max_request_bytes) {
+      os::set_out_of_memory();
+      return nullptr;
+    }
+    usable = page == nullptr ? block::usable_bytes(b) : page->block_bytes();
+    // In a page a block that is half empty or more moves to a smaller class.
+    const bool fits = size <= usable && (size > usable / 2 || usable == granule_bytes);
+    if (page == nullptr ? resize_in_arena(b, size, true) : fits) return block;
   }
-  const size_t usable = page == nullptr ? block::usable_bytes(b) : page->block_bytes();
-  // In a page a block that is half empty or more moves to a smaller class.
-  const bool fits = size <= usable && (size > usable / 2 || usable == granule_bytes);
-  if (page == nullptr ? resize_in_arena(b, size, true) : fits) return block;
-  void* moved = allocate(size);
+  void* const moved = allocate(size);
+  if (block == nullptr) return moved;
   if (moved == nullptr) return size <= usable ? block : nullptr;
   copy_bytes(address_of(moved), b, min(size, usable));
   release(block);
@@ -401,8 +396,11 @@ bool Heap::reserve(size_t bytes) {
   constexpr size_t around = 2 * tile_bytes + PageMap::leaf_bytes;
   if (bytes > max_request_bytes - around) return false;
   const size_t need = block::bytes_for(bytes + around);
-  return allocate_or_grow(need, granule_bytes, [=] { return arena.last_free_bytes() >= need; }) !=
-         0;
+  unsigned attempt = 0;
+  while (arena.last_free_bytes() < need) {
+    if (!make_room(need, granule_bytes, attempt)) return false;
+  }
+  return true;
 }
 
 size_t Heap::static_bytes() {

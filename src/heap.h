@@ -78,18 +78,16 @@ class Heap {
   struct Class {
     Page* ring;  // pages with room; malloc takes from the first
     Page* full_ring;
-    uint32_t pages;       // in both
-    uint32_t cold_bytes;  // of live arena blocks that a page could hold
-    uint32_t trips;       // to the arena, since the class had no page
+    uint32_t pages;  // in both
+    uint32_t trips;  // to the arena, since the class had no page
   };
 
-  static constexpr uint32_t trips_for_page = 256;
+  static constexpr uint32_t trips_for_page = 128;
   static constexpr size_t gift_share = 16;
+  static constexpr size_t gift_floor_bytes = 16384;
 
   // Zero means the empty page, so that a new heap is all zero bytes.
-  fast_path Page& page_for(size_t granules) {
-    return at<Page>(wrapping_add(address_of(&empty_page), direct_[granules]));
-  }
+  fast_path Page& page_for(size_t granules) { return moved(empty_page, direct_[granules]); }
 
   fast_path void release_in(Page& page, Address b) {
     page.push(b);
@@ -106,20 +104,21 @@ class Heap {
   static void demand_live_in_arena(Address b);
   static Page* demand_page(Address b);
 
-  template <class Allocate>
-  Address allocate_or_grow(size_t need, size_t alignment, Allocate allocate);
+  bool make_room(size_t need, size_t alignment, unsigned& attempt);
   Address take_from_arena(size_t need, size_t alignment, block::Owner owner);
+  Address take_with_room(size_t need, size_t alignment, block::Owner owner);
   Address arena_block(size_t size, size_t alignment);
-  Address page_block(SizeClass c);
+  Address small_block(SizeClass c);
+  slow_path Address page_block(SizeClass c);
   bool resize_in_arena(Address b, size_t size, bool may_grow);
-  void free_in_arena(Address b);
-  uint32_t* cold_bytes_for(size_t usable);
-  void charge(Address b);
-  void discharge(Address b);
+  bool grow_in_arena(Address b, size_t need);
+  uint32_t* account_for(size_t size);
+  void charge(size_t size);
+  void discharge(size_t size);
 
-  bool stays_cold(SizeClass c, bool& gift);
-  Page* new_page(SizeClass c, bool gift);
-  Address take_tiles(size_t tiles);
+  bool is_worth_page(SizeClass c) const;
+  bool stays_cold(SizeClass c);
+  Page* new_page(SizeClass c);
   bool provide_leaves(Address start, size_t tiles);
   static void free_tiles(Address start, size_t tiles);
   size_t page_tiles(SizeClass c) const;
@@ -128,7 +127,7 @@ class Heap {
   void leave_full(Page& page);
   void return_from_full(Page& page);
   void direct_to_first(SizeClass c);
-  void set_due(Page& page, uint32_t due);
+  slow_path void set_due(Page& page, uint32_t due);
   void give_page_back(Page& page);
   bool release_empty_pages();
   static void add_counts(const Page* ring, ashlar_stats_t& stats);
@@ -137,6 +136,9 @@ class Heap {
 
   Word direct_[profile.has_pages ? small_max_granules + 1 : 1];
   Class classes_[profile.has_pages ? class_count : 1];
+  // Live bytes of the arena's blocks that a page could hold, headers included, by the class of that
+  // size: what was asked for is of this class or of the one before.
+  uint32_t cold_bytes_[profile.has_pages ? class_count + 1 : 1];
   size_t gift_bytes_;
   uint64_t frees_;  // but those that the pages still count
 };

@@ -56,18 +56,18 @@ bool Page::carve_more() {
 }
 
 bool Page::is_free(Address b) const {
-  for (Address free_block = free; free_block != 0; free_block = word_at(free_block)) {
-    if (free_block == b) return true;
+  for (Address f = free; f != 0; f = at<FreeBlock>(f).next) {
+    if (f == b) return true;
   }
   return false;
 }
 
 Address Page::find_fault() const {
   uint32_t count = 0;
-  for (Address b = free; b != 0; b = word_at(b)) {
+  for (Address b = free; b != 0; b = at<FreeBlock>(b).next) {
     if (index_of(b) >= carved || ++count > carved) return b;
     if constexpr (profile.catches_misuse) {
-      if (word_at(b + word_bytes) != tag_of(b)) return b;
+      if (at<FreeBlock>(b).tag != tag_of(b)) return b;
     }
   }
   const bool has_room = free != 0 || carved < capacity;

@@ -22,6 +22,11 @@
 
 namespace ashlar {
 
+struct __attribute__((may_alias)) FreeBlock {
+  Word next;
+  Word tag;
+};
+
 struct Page {
   static constexpr uint32_t never = ~uint32_t(0);
 
@@ -56,18 +61,20 @@ struct Page {
   // Whether a live block starts at `b`. A wrong no is possible (then is_free() decides), a wrong
   // yes only for a free block that was written to. Reads `b` only where a block is.
   fast_path bool looks_live(Address b) const {
-    return index_of(b) < carved && word_at(b + word_bytes) != tag_of(b);
+    return index_of(b) < carved && at<FreeBlock>(b).tag != tag_of(b);
   }
 
   fast_path void pop(Address b) {
-    free = word_at(b);
+    FreeBlock& block = at<FreeBlock>(b);
+    free = block.next;
     allocated = wrapping_add32(allocated, 1);
-    if constexpr (profile.catches_misuse) word_at(b + word_bytes) = 0;
+    if constexpr (profile.catches_misuse) block.tag = 0;
   }
 
   fast_path void push(Address b) {
-    word_at(b) = free;
-    if constexpr (profile.catches_misuse) word_at(b + word_bytes) = tag_of(b);
+    FreeBlock& block = at<FreeBlock>(b);
+    block.next = free;
+    if constexpr (profile.catches_misuse) block.tag = tag_of(b);
     free = b;
   }
 

@@ -19,7 +19,7 @@ Address PageMap::take_unused_leaf(Address p) {
 void PageMap::set_page(Address start, size_t tiles, Page* page) {
   for (Address tile = start; tiles != 0; tile += tile_bytes, --tiles) {
     const Address leaf = leaf_of(tile);
-    word_at(leaf + tile_index(tile) * word_bytes) = page == nullptr ? 0 : address_of(page) + 1;
+    word_at(leaf + tile_index(tile) * word_bytes) = page == nullptr ? 0 : address_of(page);
     if (page == nullptr) {
       --tile_count(leaf);
     } else {

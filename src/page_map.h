@@ -7,12 +7,12 @@
 //   64-bit:      47 - 12 - leaf bits           os::map_leaf_bits; touched only where pages are
 //
 //   root word:  0, or address of the range's leaf - address of the root
-//   leaf word:  0, or address of the page's descriptor + 1
+//   leaf word:  0, or address of the page's descriptor
 //
 // A lookup is free of branches: for a range without a leaf it reads a word of the root as if it
-// were a leaf's, and those are even. So "odd" alone says "a page". No other memory is read,
-// whatever the address. A leaf exists only while pages are in its range; the word behind its
-// entries counts their tiles.
+// were a leaf's. Root and leaves stand at multiples of a granule and descriptors between two of
+// them, so one bit alone says "a page". No other memory is read, whatever the address. A leaf
+// exists only while pages are in its range; the word behind its entries counts their tiles.
 //
 // A known technique (tcmalloc's and mimalloc's page maps); the root that stands in for missing
 // leaves is ours.
@@ -36,8 +36,11 @@ class PageMap {
     const Address place = address_of(root_) + tile_index(p) * word_bytes;
     return word_at(wrapping_add(place, root_[range_index(p)]));
   }
-  static fast_path bool is_page(Word word) { return (word & 1) != 0; }
-  static fast_path Page& page_of(Word word) { return at<Page>(word - 1); }
+  static fast_path bool is_page(Word word) { return (word & page_mark) != 0; }
+  static fast_path Page& page_of(Word word) { return at<Page>(word); }
+
+  // A descriptor stands so many bytes behind a multiple of a granule.
+  static constexpr size_t page_mark = granule_bytes / 2;
 
   // The range of `p` needs a leaf before a page can be set there. `memory`: leaf_bytes, at the
   // alignment of a word.
@@ -66,7 +69,7 @@ class PageMap {
   }
   static Word& tile_count(Address leaf) { return word_at(leaf + leaf_entries * word_bytes); }
 
-  Word root_[root_entries];
+  alignas(granule_bytes) Word root_[root_entries];
 };
 
 extern constinit PageMap page_map;

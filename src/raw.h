@@ -18,6 +18,13 @@ fast_path T& at(Address address) {
   return *reinterpret_cast<T*>(address);
 }
 
+// The object that stands `bytes` behind another one, in the wrapping arithmetic of addresses. Done
+// on pointers, so that the offsets of its members fold into loads and stores.
+template <class T>
+fast_path T& moved(T& object, size_t bytes) {
+  return *reinterpret_cast<T*>(reinterpret_cast<char*>(&object) + bytes);
+}
+
 fast_path Word& word_at(Address address) { return at<Word>(address); }
 
 template <class T>

@@ -21,12 +21,7 @@ fast_path constexpr size_t granules_for(size_t bytes) {
 }
 
 // For 1 <= granules <= small_max_granules.
-constexpr SizeClass class_of_granules(size_t granules) {
-  if (granules <= 16) return {unsigned(granules) - 1};
-  const size_t last = granules - 1;
-  const unsigned doubling = highest_bit(last);
-  return {16 + (doubling - 4) * 8 + unsigned((last >> (doubling - 3)) - 8)};
-}
+constexpr SizeClass class_of_granules(size_t granules) { return {eighths(granules - 1)}; }
 
 constexpr size_t block_granules(SizeClass c) {
   if (c.index < 16) return c.index + 1;

@@ -33,3 +33,9 @@ set(ASHLAR_OVERRIDE_SOURCES_freestanding)
 if(target STREQUAL native)
   set_source_files_properties(src/override_new.cc PROPERTIES COMPILE_OPTIONS -fexceptions)
 endif()
+
+# What runs seldom is compiled for size, where a module is downloaded.
+if(NOT target STREQUAL native)
+  set_source_files_properties(src/fault.cc src/check.cc src/page_map.cc src/api.cc
+    src/wasm_os/linear.cc PROPERTIES COMPILE_OPTIONS -Oz)
+endif()
