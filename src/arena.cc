@@ -50,7 +50,7 @@ void Arena::unmark(unsigned bin) {
 }
 
 // The first bin from `bin` on that is marked, or bin_count.
-unsigned Arena::next_marked_bin(unsigned bin) const {
+fast_path unsigned Arena::next_marked_bin(unsigned bin) const {
   unsigned i = bin / word_bits;
   const Word marks = marks_[i] >> (bin % word_bits);
   if (marks != 0) return bin + lowest_bit(marks);

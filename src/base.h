@@ -83,8 +83,4 @@ fast_path constexpr unsigned eighths(size_t n) {
   return doublings * 8 + unsigned(n >> doublings);
 }
 
-fast_path constexpr size_t rotate_right(size_t n, unsigned bits) {
-  return (n >> (bits & (word_bits - 1))) | (n << ((word_bits - bits) & (word_bits - 1)));
-}
-
 }  // namespace ashlar

@@ -275,11 +275,16 @@ void Heap::release_suspect(Page& page, Address b) {
 }
 
 void Heap::stop_unless_live(const Page& page, Address b) {
-  const size_t index = page.index_of(b);
-  if (index >= page.carved) {
-    stop_on_fault(index < page.capacity ? Fault::never_allocated : Fault::interior_pointer, b);
+  if (!page.is_carved(b)) {
+    const size_t offset = b - page.start;
+    const size_t bytes = page.block_bytes();
+    const bool is_block = offset % bytes == 0 && offset / bytes < page.capacity;
+    stop_on_fault(is_block ? Fault::never_allocated : Fault::interior_pointer, b);
   }
-  if (page.is_free(b)) stop_on_fault(Fault::double_free, b);
+  if (page.is_free(b)) {
+    const bool is_fresh = at<FreeBlock>(b).tag == Page::fresh_tag_of(b);
+    stop_on_fault(is_fresh ? Fault::never_allocated : Fault::double_free, b);
+  }
 }
 
 void Heap::demand_live_in_arena(Address b) {
@@ -353,6 +358,11 @@ bool Heap::grow_in_arena(Address b, size_t need) {
   return (release_empty_pages() && arena.resize(b, need)) || arena.grow_last(b, need);
 }
 
+bool Heap::grows_by_little(size_t usable, size_t size) {
+  return profile.has_pages && usable > small_max_bytes &&
+         wrapping_subtract(size, usable + 1) < usable / 8;
+}
+
 void* Heap::reallocate(void* block, size_t size) {
   const Address b = address_of(block);
   size_t usable = 0;
@@ -367,8 +377,11 @@ void* Heap::reallocate(void* block, size_t size) {
     const bool fits = size <= usable && (size > usable / 2 || usable == granule_bytes);
     if (page == nullptr ? resize_in_arena(b, size, true) : fits) return block;
   }
-  void* const moved = allocate(size);
+  // What grows by little will do so again: with an eighth more it can where it is.
+  const size_t slack = grows_by_little(usable, size) ? size / 8 : 0;
+  void* moved = allocate(size + slack);
   if (block == nullptr) return moved;
+  if (moved == nullptr && slack != 0) moved = allocate_slow(size);
   if (moved == nullptr) return size <= usable ? block : nullptr;
   copy_bytes(address_of(moved), b, min(size, usable));
   release(block);

@@ -106,12 +106,13 @@ class Heap {
 
   bool make_room(size_t need, size_t alignment, unsigned& attempt);
   Address take_from_arena(size_t need, size_t alignment, block::Owner owner);
-  Address take_with_room(size_t need, size_t alignment, block::Owner owner);
+  slow_path Address take_with_room(size_t need, size_t alignment, block::Owner owner);
   Address arena_block(size_t size, size_t alignment);
   Address small_block(SizeClass c);
   slow_path Address page_block(SizeClass c);
   bool resize_in_arena(Address b, size_t size, bool may_grow);
   bool grow_in_arena(Address b, size_t need);
+  static bool grows_by_little(size_t usable, size_t size);
   uint32_t* account_for(size_t size);
   void charge(size_t size);
   void discharge(size_t size);

@@ -54,6 +54,16 @@ constexpr size_t shortest_page_tiles(SizeClass c) {
   return tiles;
 }
 
+// floor(2^W / d) + 1, by which page.h finds the multiples of d.
+constexpr size_t multiplier_of(size_t d) { return wrapping_subtract(0, d) / d + 2; }
+
+constexpr bool tells_multiples(size_t block_bytes) {
+  const size_t m = multiplier_of(block_bytes);
+  const size_t e = wrapping_multiply(m, block_bytes);
+  const size_t most_blocks = max_page_tiles * tile_bytes / block_bytes;
+  return e != 0 && e <= block_bytes && (most_blocks + 1) * e <= m;
+}
+
 // What a class is made of, found at compile time.
 struct ClassTable {
   uint8_t tiles[class_count];
@@ -70,6 +80,7 @@ constexpr ClassTable class_table = make_class_table();
 constexpr bool every_class_is_sound() {
   for (unsigned i = 0; i < class_count; ++i) {
     if (!wastes_little(block_bytes_of({i}), class_table.tiles[i])) return false;
+    if (!tells_multiples(block_bytes_of({i}))) return false;
     if (page_payload_bytes(class_table.tiles[i]) < 2 * block_bytes_of({i})) return false;
   }
   for (size_t n = 1; n <= small_max_granules; ++n) {

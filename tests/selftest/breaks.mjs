@@ -47,25 +47,39 @@ export const breaks = [
   {
     part: 'page', what: 'the tag of a free block is not looked at',
     file: 'page.h',
-    find: 'index_of(b) < carved && at<FreeBlock>(b).tag != tag_of(b)',
-    replace: 'index_of(b) < carved',
+    find: 'is_carved(b) && (at<FreeBlock>(b).tag | 1) != tag_of(b)',
+    replace: 'is_carved(b)',
     fails: [
       'double free in a page', 'double free in a page, another between',
       'realloc of a freed block in a page', 'realloc to 0 of a freed block',
-      'usable size of a freed block in a page',
+      'usable size of a freed block in a page', 'free of what was never handed out',
+    ],
+  },
+  {
+    part: 'page', what: 'a block in the first list has no tag',
+    file: 'page.cc', find: 'write_free(b, b + bytes, fresh_tag_of(b))',
+    replace: 'write_free(b, b + bytes, 0)',
+    // ashlar_check() finds such a list by itself, and so every check that asks it.
+    fails: [
+      'a class gets pages', 'ranges of the page map', 'random, small', 'random, mixed',
+      'double free in a page', 'double free in a page, another between',
+      'realloc of a freed block in a page', 'realloc to 0 of a freed block',
+      'usable size of a freed block in a page', 'free inside a block in a page',
+      'free of an odd address', 'realloc inside a block in a page',
+      'free of what was never handed out', 'free of what was in no list yet',
     ],
   },
   {
     part: 'page', what: 'a block that was never handed out passes',
     file: 'page.h',
-    find: 'return index_of(b) < carved &&',
-    replace: 'return index_of(b) < capacity &&',
-    fails: ['free of what was never handed out'],
+    find: 'multiplier) < limit;',
+    replace: 'multiplier) < capacity * wrapping_multiply(multiplier, block_bytes());',
+    fails: ['free of what was in no list yet'],
   },
   {
     part: 'page', what: 'an address inside a block passes',
     file: 'page.h',
-    find: 'return index_of(b) < carved &&',
+    find: 'return is_carved(b) &&',
     replace: 'return b < start + carved * block_bytes() &&',
     fails: [
       'free inside a block in a page', 'free of an odd address', 'realloc inside a block in a page',
@@ -84,7 +98,7 @@ export const breaks = [
     fails: [
       'alignment', 'calloc of used memory, small', 'reuse', 'pages are given back',
       'empty pages make room', 'holes in full pages are used', 'a class gets pages',
-      'ranges of the page map', 'statistics of blocks', 'random, small', 'random, mixed',
+      'ranges of the page map', 'statistics of blocks', 'random, small',
     ],
   },
   {
@@ -112,7 +126,7 @@ export const breaks = [
     file: 'heap.cc', find: 'set_due(page, 1);', replace: 'set_due(page, Page::never);',
     fails: [
       'pages are given back', 'empty pages make room', 'holes in full pages are used',
-      'a class gets pages', 'ranges of the page map', 'random, small', 'random, mixed',
+      'a class gets pages', 'ranges of the page map', 'random, small',
     ],
   },
   {

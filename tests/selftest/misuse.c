@@ -126,17 +126,21 @@ static void* memory_of_a_stranger(void) {
 #endif
 }
 
-// Two blocks exactly as far apart as a page's are. The page is new then: ten blocks on, nothing was
-// handed out yet.
-static void* beyond_handed_out(void) {
-  uint8_t* before = ashlar_malloc(256);
+// A place `count` blocks behind one that is followed by its neighbour in a page. The page is new
+// then: nothing there was handed out yet.
+static void* beyond(size_t size, size_t count) {
+  uint8_t* before = ashlar_malloc(size);
   for (int i = 0; i < 300; ++i) {
-    uint8_t* const block = ashlar_malloc(256);
-    if (block == before + 256) return before + (size_t)10 * 256;
+    uint8_t* const block = ashlar_malloc(size);
+    if (block == before + size) return before + count * size;
     before = block;
   }
   return NULL;
 }
+// In the free list already.
+static void* beyond_handed_out(void) { return beyond(256, 10); }
+// A page of 1 KiB blocks is long, and its list is made in pieces.
+static void* beyond_list(void) { return beyond(1024, 20); }
 
 struct misuse {
   int code;
@@ -176,6 +180,7 @@ static const struct misuse misuses[] = {
     {104, NEEDS_WASM, "free in a stranger's memory", memory_of_a_stranger, FREE, FOREIGN},
     {105, NEEDS_PAGES, "free of what was never handed out", beyond_handed_out, FREE,
      NEVER_ALLOCATED},
+    {106, NEEDS_PAGES, "free of what was in no list yet", beyond_list, FREE, NEVER_ALLOCATED},
 };
 
 int selftest_misuse_count(void) { return (int)(sizeof misuses / sizeof *misuses); }
