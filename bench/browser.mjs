@@ -94,9 +94,14 @@ function answer(folder, request, response) {
   if (!['GET', 'HEAD'].includes(request.method)) return reply(405, plain, 'only GET and HEAD\n');
   const asked = request.url.split('?')[0].slice(1) || 'index.html';
   const type = types[path.extname(asked)];
-  const name = fs.readdirSync(folder).find((file) => file === asked);
-  if (!name || !type) return reply(404, plain, 'no such file\n');
-  return reply(200, type, fs.readFileSync(path.join(folder, name)));
+  try {
+    const name = fs.readdirSync(folder).find((file) => file === asked);
+    if (!name || !type) return reply(404, plain, 'no such file\n');
+    return reply(200, type, fs.readFileSync(path.join(folder, name)));
+  } catch (error) {
+    // Somebody cleans the folder up meanwhile.
+    return reply(500, plain, `${error.message}\n`);
+  }
 }
 
 // Port 0 takes a free one. Resolves to {url, close}.

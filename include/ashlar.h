@@ -7,7 +7,7 @@
  * Misuse: a pointer given to free, realloc or usable_size at which no live block begins (freed
  * before, inside a block, on the stack, a static, another allocator's) stops the program with one
  * line such as "ashlar: double free of 0x1a40" on standard error and in ashlar_last_message().
- * The `bare` profile checks nothing. src/README.md tells what each profile promises.
+ * The `bare` profile checks nothing; `small` says a number for the fault (see README.md).
  */
 #ifndef ASHLAR_H
 #define ASHLAR_H
@@ -63,11 +63,14 @@ ASHLAR_API size_t ashlar_good_size(size_t size);
 
 /* Takes memory from the system now, so that requests of `bytes` more in sum, their headers and
  * alignment included, are served without growing. Blocks up to 1 KiB cost up to 1/8 more than their
- * sum: ask for as much more. 0, or -1 with errno ENOMEM when refused. */
+ * sum, and each of their sizes a page of 4 to 60 KiB that it may not fill: ask for as much more.
+ * 0, or -1 with errno ENOMEM when refused. */
 ASHLAR_API int ashlar_reserve(size_t bytes);
 
 /* Sets how much is taken when memory must grow: at least the `1/divisor` part of what is held
- * already. Default 16. 0 asks each time for no more than is needed. Returns the value before. */
+ * already. Default 16. 0 asks each time for no more than is needed; where strangers grow memory
+ * too, that leaves many regions, and a free looks for its own among them. Returns the value before.
+ */
 ASHLAR_API unsigned ashlar_set_growth(unsigned divisor);
 
 /* Facts. */

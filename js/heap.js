@@ -225,11 +225,14 @@ class Heap {
 const optionNames = ['profile', 'memory', 'module'];
 
 function acceptOptions(options) {
+  if (tagOf(options) !== 'Object') {
+    throw new TypeError(`ashlar: load takes an object of options, not ${tagOf(options)}`);
+  }
   const unknown = Object.keys(options).find((name) => !optionNames.includes(name));
   if (unknown !== undefined) throw new TypeError(`ashlar: load has no option ${unknown}`);
   const { profile, memory, module } = options;
   if (profile !== undefined && !Object.hasOwn(files, profile)) {
-    throw new RangeError(`ashlar: profile must be fast, small or bare, not ${profile}`);
+    throw new RangeError(`ashlar: profile must be fast, small or bare, not ${String(profile)}`);
   }
   if (profile !== undefined && module !== undefined) {
     throw new TypeError('ashlar: profile and module exclude each other: a module has its profile');

@@ -104,8 +104,13 @@ Address Arena::find(size_t need, size_t alignment) {
 Address Arena::allocate(size_t need, size_t alignment, Owner owner) {
   const Address b = find(need, alignment);
   if (b == 0) return 0;
+  if (b == rest_) {
+    // Not as its header says, which the block before may have written over.
+    if constexpr (profile.checks_neighbours) set_rest(b, newest_.end);
+  } else {
+    unlink(b);
+  }
   const size_t size = block::free_size_of(b);
-  if (b != rest_) unlink(b);
   const Address place = alignment == granule_bytes ? b : place_in(b, alignment);
   if (place != b) {
     block::header(place) = 0;
@@ -156,7 +161,7 @@ void Arena::free(Address b) {
   // Inside a larger free block it must no longer pass for a header.
   block::header(b) = 0;
   if (!block::is_in_use(next)) {
-    end += block::free_size_of(next);
+    end += free_bytes_at(next);
     if (end != region_end) unlink(next);
   }
   if (joins_previous) {
@@ -171,7 +176,7 @@ bool Arena::resize(Address b, size_t need) {
   size_t size = block::size_of(b);
   const Address next = b + size;
   if (!block::is_in_use(next)) {
-    const size_t next_size = block::free_size_of(next);
+    const size_t next_size = free_bytes_at(next);
     if (size + next_size < need) return false;
     if (next != rest_) unlink(next);
     size += next_size;
@@ -180,6 +185,18 @@ bool Arena::resize(Address b, size_t need) {
   }
   settle(b, size, need, Owner::program);
   return true;
+}
+
+// The size of a free block. It says the same at both of its ends, or it was written over, or it is
+// in use and its header was. What the rest says of itself is not believed.
+size_t Arena::free_bytes_at(Address b) const {
+  const size_t size = block::free_size_of(b);
+  if constexpr (profile.checks_neighbours) {
+    if (b == rest_) return last_free_bytes();
+    const bool fits_in = size <= wrapping_subtract(newest_.end, b);
+    if (!fits_in || block::last_word(b, size) != size) stop_on_fault(Fault::corrupted_header, b);
+  }
+  return size;
 }
 
 // Growth.

@@ -89,6 +89,8 @@ class Arena {
  private:
   static constexpr unsigned mark_words = eighths(~size_t(0) / granule_bytes) / word_bits + 1;
   static constexpr unsigned bin_count = mark_words * word_bits;
+  // A search may go on from the bin behind the last one.
+  static_assert(eighths(~size_t(0) / granule_bytes) + 1 < bin_count);
   // Blocks of a bin that a search looks at before it takes the rest; where a page shall lie more of
   // them, since only some have its alignment.
   static constexpr unsigned looks_per_bin = 8;
@@ -103,6 +105,7 @@ class Arena {
 
   void link(Address b, size_t size);
   static void unlink(Address b);
+  size_t free_bytes_at(Address b) const;
   unsigned next_marked_bin(unsigned bin) const;
   void unmark(unsigned bin);
   static bool fits(Address b, size_t size, size_t need, size_t alignment);

@@ -3,8 +3,8 @@
 //        block - W      block                                          next - W    next
 //   ... | header       | payload, size - W bytes                      | header     | payload
 //   in use:  header = size | flags, sealed
-//   free:    header = size | flags; payload = next free, previous free [, the same two for the
-//            list by tiles] ... and in its last word (at next - 2W) the size again
+//   free:    header = size | flags; payload = next of its bin, where that is linked from ... and in
+//            its last word (at next - 2W) the size again; the rest (arena.h) has a header only
 //
 // W is a word. Sizes count the header and are multiples of the granule; blocks (payloads) begin at
 // multiples of the granule, so the header lies just below. Two free blocks are never neighbours.

@@ -18,14 +18,26 @@ struct Profile {
   bool has_pages;
   // Every address given back is tested: is it the start of a live block?
   bool catches_misuse;
+  // A free block is tested before it joins one that is freed, so that a write beyond a block's end
+  // does not make the arena write over others.
+  bool checks_neighbours;
   // A fault is named by a number (see Fault in fault.h) to save its words.
   bool numeric_messages;
 };
 
 namespace profiles {
-constexpr Profile fast{.has_pages = true, .catches_misuse = true, .numeric_messages = false};
-constexpr Profile bare{.has_pages = true, .catches_misuse = false, .numeric_messages = true};
-constexpr Profile small{.has_pages = false, .catches_misuse = true, .numeric_messages = true};
+constexpr Profile fast{.has_pages = true,
+                       .catches_misuse = true,
+                       .checks_neighbours = true,
+                       .numeric_messages = false};
+constexpr Profile bare{.has_pages = true,
+                       .catches_misuse = false,
+                       .checks_neighbours = false,
+                       .numeric_messages = true};
+constexpr Profile small{.has_pages = false,
+                        .catches_misuse = true,
+                        .checks_neighbours = false,
+                        .numeric_messages = true};
 constexpr Profile chosen = ASHLAR_PROFILE;
 constexpr char chosen_name[] = ASHLAR_TEXT(ASHLAR_PROFILE);
 }  // namespace profiles

@@ -5,6 +5,7 @@ set(ASHLAR_TEST_SOURCES
   support.cc
   semantics_test.cc
   misuse_test.cc
+  overflow_test.cc
   growth_test.cc
   model_test.cc
   stats_test.cc

@@ -99,6 +99,25 @@ test('setup names what it cannot install', async (t) => {
     refuses(bare, /EMSDK=\/nowhere has no/, { EMSDK: '/nowhere' }));
 });
 
+// Each catches words that do something else than what they say, or nothing at all.
+test('wrong words are one clear line', async (t) => {
+  const wrong = {
+    'format --chek': /^dev: format takes --check or nothing, not '--chek'$/m,
+    'setup extra': /^dev: setup takes no words, not 'extra'$/m,
+    'test node [': /^dev: not a regular expression: '\['$/m,
+    'test node link more': /^dev: test takes an area and a filter, not also 'more'$/m,
+    'build nosuch': /^dev: no target nosuch; there are: native .* npm$/m,
+    'bench nosuch': /^dev: bench: 'nosuch' is not one of: .*traces/m,
+  };
+  for (const [words, line] of Object.entries(wrong)) {
+    await t.test(words, async () => {
+      const { status, stdout, stderr } = await run(path.join(root, 'dev'), words.split(' '));
+      assert.equal(status, 1, stdout);
+      assert.match(stderr, line);
+    });
+  }
+});
+
 // Catches an install of what the user's own toolchain makes unnecessary.
 test('a toolchain of the user comes before packages', async () => {
   const wanted = async (fakes, env) => {

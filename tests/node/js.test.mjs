@@ -93,6 +93,9 @@ test('each URL that is written out is a file of the package', () => {
 
 const emptyModule = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0);
 const refused = {
+  'null for options': [null, /TypeError: ashlar: load takes an object of options, not Null$/],
+  'a name for options': ['fast', /TypeError: ashlar: load takes an object of options, not String$/],
+  'a symbol for a profile': [{ profile: Symbol('x') }, /fast, small or bare, not Symbol\(x\)$/],
   'an unknown option': [{ profil: 'fast' }, /TypeError: ashlar: load has no option profil$/],
   'an unknown profile': [{ profile: 'quick' }, /RangeError: ashlar: profile must .*, not quick$/],
   'a name that every object has': [{ profile: 'toString' }, /RangeError: ashlar: profile must be/],
