@@ -1,11 +1,12 @@
-// ./dev bench micro [--quick|--smoke] [--runs N] [--seed N] [SHAPE...]
+// ./dev bench micro [--quick|--smoke] [--runs N] [--seed N] [--node PATH] [SHAPE...]
 //
 // The shapes that allocators are usually measured with (shapes.c). Instructions per call first:
 // they are exact (see instructions.mjs). Then times in this Node as ratios to the target's
 // dlmalloc, best of interleaved runs, with the floors beside the WASI allocators.
 import { arms, buildRunners, chooseArms, peerFacts } from './lib/arms.mjs';
 import { countWorks, printLosses, publishCounts } from './lib/callgrind.mjs';
-import { machineFacts, parse, requireTools, scratch, versionOf } from './lib/report.mjs';
+import { machineFacts, parse, requireTools } from './lib/report.mjs';
+import { runUnder, scratch, versionOf } from './lib/report.mjs';
 import { compileArms, publishNanoseconds, publishTimes, runsOf, timeWork } from './lib/timing.mjs';
 import { chooseWorks, shapeNames } from './lib/works.mjs';
 
@@ -13,9 +14,11 @@ const { values: options, positionals: names } = parse({
   smoke: { type: 'boolean', default: false },
   quick: { type: 'boolean', default: false },
   runs: { type: 'string' },
+  node: { type: 'string' },
   seed: { type: 'string', default: '1' },
 });
 
+runUnder(options.node);
 requireTools(['wasm2c', 'valgrind', 'gcc']);
 const runs = runsOf(options, { smoke: 2, quick: 6, full: 20 });
 const folder = scratch();

@@ -1,37 +1,33 @@
 // ./dev bench size [--smoke]
 //
 // Bytes of wasm, as they are and gzipped: a module that exports malloc, free, calloc, realloc and
-// aligned_alloc and nothing else, and a hello-world with that malloc; all after wasm-opt -Oz, which
-// also takes the names away. The same in every run.
-import fs from 'node:fs';
+// aligned_alloc and nothing else, a hello-world with that malloc, and for WASI the demo's SQLite;
+// all after wasm-opt -Oz, which also takes the names away. The same in every run.
 import path from 'node:path';
 import zlib from 'node:zlib';
-import { root, run } from '../demo/toolchain.mjs';
-import { arms, peerFacts, linkAllocator, linkProgram } from './lib/arms.mjs';
-import { fail, inParallel, machineFacts, parse, progress } from './lib/report.mjs';
+import { arms, linkAllocator, linkProgram, objectsOf, optimise, peerFacts } from './lib/arms.mjs';
+import { inParallel, machineFacts, parse, progress } from './lib/report.mjs';
 import { publish, scratch, versionOf } from './lib/report.mjs';
 
 const { values: options } = parse({ smoke: { type: 'boolean', default: false } });
 
 const folder = scratch();
-const optimiser = path.join(root, 'node_modules/binaryen/bin/wasm-opt');
-const strip = ['--strip-debug', '--strip-producers', '--strip-target-features'];
-
+const sqlite = options.smoke ? [] : await objectsOf('sqlite');
 async function bytesOf(file) {
-  const output = `${file}.opt`;
-  const args = [optimiser, '-all', '-Oz', ...strip, file, '-o', output];
-  const { status, stderr } = await run(process.execPath, args);
-  if (status !== 0) fail(`wasm-opt refuses ${path.basename(file)}: ${stderr}`);
-  const wasm = fs.readFileSync(output);
+  const wasm = await optimise(file);
   return { raw: wasm.length, gzip: zlib.gzipSync(wasm, { level: 9 }).length };
 }
 
 async function measure(arm) {
-  const alone = path.join(folder, `${arm.target}-${arm.name}.wasm`);
-  const hello = path.join(folder, `${arm.target}-${arm.name}-hello.wasm`);
-  await linkAllocator(arm, folder, alone);
-  await linkProgram(arm, folder, hello);
-  return { allocator: await bytesOf(alone), hello: await bytesOf(hello) };
+  const file = (what) => path.join(folder, `${arm.target}-${arm.name}-${what}.wasm`);
+  await linkAllocator(arm, folder, file('alone'));
+  await linkProgram(arm, folder, file('hello'));
+  const bytes = { allocator: await bytesOf(file('alone')), hello: await bytesOf(file('hello')) };
+  if (sqlite.length > 0 && arm.target === 'wasi') {
+    await linkProgram(arm, folder, file('sqlite'), sqlite);
+    bytes.sqlite = await bytesOf(file('sqlite'));
+  }
+  return bytes;
 }
 
 // A second and a slowed dlmalloc would say nothing here.
@@ -47,7 +43,7 @@ await inParallel(
 );
 progress();
 const facts = machineFacts({ part: options.smoke, ...peerFacts(), emscripten: versionOf('emcc') });
-const rows = ['allocator', 'hello'].flatMap((what) =>
+const rows = ['allocator', 'hello', 'sqlite'].flatMap((what) =>
   ['raw', 'gzip'].map((form) => ({ name: `${what}, ${form}`, what, form })),
 );
 for (const target of new Set(measured.map((arm) => arm.target))) {
@@ -56,7 +52,7 @@ for (const target of new Set(measured.map((arm) => arm.target))) {
     name: `size-${target}`,
     title: `${target}: bytes of wasm`,
     facts,
-    works: rows,
+    works: rows.filter(({ what }) => ofTarget[0].bytes[what]),
     columns: ofTarget.map((arm) => arm.name),
     figure: ({ what, form }, column) =>
       ofTarget.find((arm) => arm.name === column).bytes[what][form],

@@ -1,4 +1,4 @@
-// ./dev bench traces [--quick|--smoke] [--runs N] [TRACE...]
+// ./dev bench traces [--quick|--smoke] [--runs N] [--node PATH] [TRACE...]
 //
 // Replays recorded allocation traces in this Node, as WASI and as Emscripten modules, with Ashlar's
 // profiles and with the toolchains' own mallocs. For each target: linear memory grown over the
@@ -6,7 +6,7 @@
 // target's dlmalloc, best of interleaved runs. The replay's own reading and writing is a part of
 // every time, so the ratios are nearer to 1 than the allocators are.
 import { arms, chooseArms, peerFacts } from './lib/arms.mjs';
-import { machineFacts, parse, scratch, versionOf } from './lib/report.mjs';
+import { machineFacts, parse, runUnder, scratch, versionOf } from './lib/report.mjs';
 import { compileArms, runsOf, timeWork } from './lib/timing.mjs';
 import { publishMemory, publishNanoseconds, publishTimes } from './lib/timing.mjs';
 import { traceNames } from './lib/traces.mjs';
@@ -16,8 +16,10 @@ const { values: options, positionals: names } = parse({
   smoke: { type: 'boolean', default: false },
   quick: { type: 'boolean', default: false },
   runs: { type: 'string' },
+  node: { type: 'string' },
 });
 
+runUnder(options.node);
 const runs = runsOf(options, { smoke: 2, quick: 30, full: 100 });
 const works = chooseWorks(options.smoke ? ['sqlite'] : traceNames(), { names });
 const targets = ['wasi', 'emscripten'];

@@ -4,6 +4,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { buildPath, emcc, nativeCompile, root, run, wasiCompile } from '../../demo/toolchain.mjs';
+import { build, limit } from '../../demo/programs.mjs';
 import { fail } from './report.mjs';
 
 const here = path.join(root, 'bench');
@@ -152,14 +153,34 @@ export async function linkAllocator(arm, folder, file, alsoExported = []) {
   await wasiCompile(['-nostdlib', '-Wl,--no-entry', ...exports, ...inputs, '-o', file]);
 }
 
-// lib/hello.c with the arm as its malloc.
-export async function linkProgram(arm, folder, file) {
+const optimiser = path.join(root, 'node_modules/binaryen/bin/wasm-opt');
+const strip = ['--strip-debug', '--strip-producers', '--strip-target-features'];
+
+// The bytes of a module after wasm-opt -Oz.
+export async function optimise(file) {
+  const output = `${file}.opt`;
+  const args = [optimiser, '-all', '-Oz', ...strip, file, '-o', output];
+  const { status, stderr } = await run(process.execPath, args);
+  if (status !== 0) fail(`wasm-opt refuses ${path.basename(file)}: ${stderr}`);
+  return fs.readFileSync(output);
+}
+
+// The objects of one of the demo's programs for WASI, compiled unless they are there.
+export async function objectsOf(program) {
+  await build(program, 'wasi', 'own', { pool: limit(2) });
+  const compiled = buildPath('demo', 'wasi', program);
+  const names = fs.readdirSync(compiled).filter((name) => name.endsWith('.o'));
+  return names.map((name) => path.join(compiled, name));
+}
+
+// A program with the arm as its malloc: lib/hello.c, or one of objects for WASI.
+export async function linkProgram(arm, folder, file, objects) {
   if (arm.target === 'emscripten') {
     await linkEmscripten(arm, [lib('hello.c')], file);
     return;
   }
-  const object = await compileWasi(arm, lib('hello.c'), folder, []);
-  await wasiCompile([object, ...(await wasiAllocator(arm, folder)), '-o', file]);
+  const inputs = objects ?? [await compileWasi(arm, lib('hello.c'), folder, [])];
+  await wasiCompile([...inputs, ...(await wasiAllocator(arm, folder)), '-o', file]);
 }
 
 // The arm as a shared object, as `arm.object`.

@@ -22,6 +22,17 @@ export function parse(options) {
   }
 }
 
+// --node PATH: the same bench, run by another Node.
+export function runUnder(node) {
+  if (node === undefined) return;
+  const args = process.argv.slice(1);
+  const at = args.findIndex((arg) => /^--node(=|$)/.test(arg));
+  args.splice(at, args[at] === '--node' ? 2 : 1);
+  const { error, status } = spawnSync(node, ['--no-warnings', ...args], { stdio: 'inherit' });
+  if (error) fail(`cannot run ${node}: ${error.code}`);
+  process.exit(status ?? 1);
+}
+
 // One line on standard error that is written over; without words the line is ended.
 // Where that is no terminal, a line every five seconds.
 let written = 0;

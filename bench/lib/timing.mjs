@@ -10,6 +10,10 @@ import { fail, inParallel, progress, publish } from './report.mjs';
 import { chunkRecords, recordBytes } from './traces.mjs';
 
 v8.setFlagsFromString('--no-liftoff');
+// Newer V8s inline by what the baseline compiler saw, and die where there is none.
+v8.setFlagsFromString('--no-wasm-inlining');
+const isNewer = parseInt(process.versions.v8, 10) >= 13;
+if (isNewer) v8.setFlagsFromString('--no-wasm-inlining-call-indirect');
 v8.setFlagsFromString('--expose-gc');
 const collectGarbage = vm.runInNewContext('gc');
 
