@@ -19,8 +19,8 @@ function(ashlar_compile name profile)
   set(level -O2)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "^wasm32" OR CMAKE_SYSTEM_NAME STREQUAL "Emscripten")
     target_compile_options(${name} PRIVATE -mbulk-memory)
-    # A module is downloaded. The fast paths are the same at each level; the others take 2 % more
-    # instructions than at -O2 and a fifth less space (src/README.md, Fast paths).
+    # A module is downloaded. The fast paths are the same at each level; what the others cost is told
+    # in src/README.md, Fast paths.
     set(level -Os)
   endif()
   if(profile STREQUAL small)
