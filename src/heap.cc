@@ -358,8 +358,9 @@ bool Heap::grow_in_arena(Address b, size_t need) {
   return (release_empty_pages() && arena.resize(b, need)) || arena.grow_last(b, need);
 }
 
+// And so that an eighth more is a size, too.
 bool Heap::grows_by_little(size_t usable, size_t size) {
-  return profile.has_pages && usable > small_max_bytes &&
+  return profile.has_pages && usable > small_max_bytes && usable < max_request_bytes / 2 &&
          wrapping_subtract(size, usable + 1) < usable / 8;
 }
 

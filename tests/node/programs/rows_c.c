@@ -53,6 +53,21 @@ CASE(C34_3GiB) { one_block(3 * GIB); }
 // What Emscripten's own limit and the program's data leave of 4 GiB, less the growth step.
 CASE(C34_almost_4GiB) { one_block(4 * (GIB - 1) - 40 * MIB); }
 
+// A block that cannot grow where it is, by so little that there would be room for a sum that
+// wrapped.
+CASE(grow_beyond_4GiB) {
+  size_t const size = 4 * (GIB - 1) - 500 * MIB;
+  unsigned char* const first = malloc(size);
+  REQUIRE(first);
+  REQUIRE(malloc(100 * KIB));
+  first[0] = first[size - 1] = 77;
+  errno = 0;
+  CHECK(realloc(first, size + size / 16) == NULL);
+  CHECK(errno == ENOMEM);
+  CHECK(first[0] == 77 && first[size - 1] == 77);
+  CHECK(ashlar_check() == 0);
+}
+
 CASE(C35) {
   void* first = malloc(5 * (GIB / 2));
   REQUIRE(first);
